@@ -9,7 +9,7 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{config::defaults, peer::Caller, telemetry::liveness::Pulse};
+use crate::{config::defaults, peer::ConnectedClient, telemetry::liveness::LoopPulse};
 
 /// Something that connections come from.
 pub trait Listener {
@@ -25,7 +25,7 @@ pub trait Listener {
 
     /// Returns the party at the other end of a connection, which has a number of its own from then
     /// on: to be called once for each. Takes some microseconds, and does not block.
-    fn caller(stream: &Self::Stream) -> Caller;
+    fn caller(stream: &Self::Stream) -> ConnectedClient;
 }
 
 impl Listener for TcpListener {
@@ -35,8 +35,8 @@ impl Listener for TcpListener {
         self.accept().await.map(|(stream, _peer)| stream)
     }
 
-    fn caller(stream: &TcpStream) -> Caller {
-        Caller::of_tcp(stream)
+    fn caller(stream: &TcpStream) -> ConnectedClient {
+        ConnectedClient::of_tcp(stream)
     }
 }
 
@@ -47,8 +47,8 @@ impl Listener for UnixListener {
         self.accept().await.map(|(stream, _peer)| stream)
     }
 
-    fn caller(stream: &UnixStream) -> Caller {
-        Caller::of_unix(stream)
+    fn caller(stream: &UnixStream) -> ConnectedClient {
+        ConnectedClient::of_unix(stream)
     }
 }
 
@@ -61,7 +61,7 @@ impl Listener for UnixListener {
 pub async fn accept<L: Listener, F: Future<Output = ()> + Send + 'static>(
     listener: L,
     n_seats: usize,
-    pulse: Pulse,
+    pulse: LoopPulse,
     stop: CancellationToken,
     tasks: TaskTracker,
     serve: impl Fn(L::Stream) -> F,

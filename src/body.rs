@@ -13,11 +13,11 @@ use hyper::body::{Body, Frame, SizeHint};
 use tokio::time;
 
 use crate::{
-    budget::{MemoryExhausted, Reservation},
+    budget::{MemoryExhausted, MemoryReservation},
     config::defaults,
     holder::Account,
     protocol::{
-        Pieces,
+        ByteChunks,
         sse::{DATA_BYTES_MIN, on_one_line},
     },
 };
@@ -28,8 +28,8 @@ const FRAME_BYTES_MAX: usize = 128 << 10;
 
 /// A message on its way out, of a length that is told beforehand.
 #[derive(Debug)]
-pub struct Outgoing {
-    pieces: Pieces,
+pub struct OutgoingBody {
+    pieces: ByteChunks,
     /// How many pieces are gone.
     n_sent: usize,
     n_left: usize,
@@ -39,34 +39,34 @@ pub struct Outgoing {
     is_data: bool,
 }
 
-impl Outgoing {
+impl OutgoingBody {
     /// Returns an event that was encoded. Line breaks in large data become spaces as it goes out.
-    pub fn event(pieces: Pieces) -> Self {
+    pub fn event(pieces: ByteChunks) -> Self {
         Self { is_event: true, ..Self::from(pieces) }
     }
 }
 
-impl From<Pieces> for Outgoing {
-    fn from(pieces: Pieces) -> Self {
+impl From<ByteChunks> for OutgoingBody {
+    fn from(pieces: ByteChunks) -> Self {
         let n_left = pieces.len();
         Self { pieces, n_sent: 0, n_left, is_event: false, is_data: false }
     }
 }
 
-impl From<Bytes> for Outgoing {
+impl From<Bytes> for OutgoingBody {
     fn from(bytes: Bytes) -> Self {
-        Pieces::from(bytes).into()
+        ByteChunks::from(bytes).into()
     }
 }
 
-impl Iterator for Outgoing {
+impl Iterator for OutgoingBody {
     type Item = Bytes;
 
     fn next(&mut self) -> Option<Bytes> {
         let piece = match &mut self.pieces {
             _ if self.n_left == 0 => return None,
-            Pieces::One(bytes) => bytes,
-            Pieces::Many(pieces) => pieces.get_mut(self.n_sent)?,
+            ByteChunks::One(bytes) => bytes,
+            ByteChunks::Many(pieces) => pieces.get_mut(self.n_sent)?,
         };
         self.is_data |= self.is_event && piece.len() > DATA_BYTES_MIN;
         let is_last = piece.len() <= FRAME_BYTES_MAX;
@@ -83,7 +83,7 @@ impl Iterator for Outgoing {
     }
 }
 
-impl Body for Outgoing {
+impl Body for OutgoingBody {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -105,7 +105,7 @@ impl Body for Outgoing {
 
 /// Why a body could not be read whole.
 #[derive(Debug, PartialEq, Eq)]
-pub enum ReadError<E> {
+pub enum BodyReadError<E> {
     /// It is longer than it may be.
     TooLong,
     /// It broke off.
@@ -116,7 +116,7 @@ pub enum ReadError<E> {
 
 /// A behaviour of a reader for which there is no memory. The body counts for the account, if any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pressure {
+pub enum MemoryPressurePolicy {
     /// It gives up at once.
     Refuse(Option<Account>),
     /// It leaves the rest of the body unread for a while, so that the sender waits.
@@ -128,7 +128,7 @@ pub enum Pressure {
     },
 }
 
-impl Pressure {
+impl MemoryPressurePolicy {
     fn account(self) -> Option<Account> {
         match self {
             Self::Refuse(account) | Self::Wait { account, .. } => account,
@@ -136,7 +136,11 @@ impl Pressure {
     }
 
     /// Reserves so many bytes for a body of which only a part has come.
-    async fn reserve(self, held: &mut Reservation, n_bytes: usize) -> Result<(), MemoryExhausted> {
+    async fn reserve(
+        self,
+        held: &mut MemoryReservation,
+        n_bytes: usize,
+    ) -> Result<(), MemoryExhausted> {
         match self {
             // A client can leave it at that on thousands of connections, each of which has read ahead.
             Self::Refuse(_) => held.grow_to(n_bytes + defaults::HTTP_BUFFER_BYTES_MAX),
@@ -151,7 +155,7 @@ impl Pressure {
 ///
 /// # Errors
 ///
-/// [`ReadError`]; the rest of the body can be read on then.
+/// [`BodyReadError`]; the rest of the body can be read on then.
 ///
 /// # Cancel safety
 ///
@@ -159,35 +163,35 @@ impl Pressure {
 pub async fn whole<B: Body<Data = Bytes> + Unpin>(
     body: &mut B,
     length_max: usize,
-    pressure: Pressure,
-) -> Result<Bytes, ReadError<B::Error>> {
+    pressure: MemoryPressurePolicy,
+) -> Result<Bytes, BodyReadError<B::Error>> {
     let declared = body.size_hint().exact().and_then(|length| usize::try_from(length).ok());
-    let (mut all, mut held) = (BytesMut::new(), Reservation::of(pressure.account()));
+    let (mut all, mut held) = (BytesMut::new(), MemoryReservation::of(pressure.account()));
     while let Some(frame) = body.frame().await {
-        let Ok(chunk) = frame.map_err(ReadError::Broken)?.into_data() else { continue };
+        let Ok(chunk) = frame.map_err(BodyReadError::Broken)?.into_data() else { continue };
         let length = all.len() + chunk.len();
         if length > length_max {
-            return Err(ReadError::TooLong);
+            return Err(BodyReadError::TooLong);
         }
         if all.is_empty() && body.is_end_stream() {
-            return held.count(chunk).map_err(ReadError::NoMemory);
+            return held.count(chunk).map_err(BodyReadError::NoMemory);
         }
         if length > all.capacity() {
             let doubled = (2 * length).min(declared.unwrap_or(length_max));
             let wanted = match (pressure, declared) {
                 // Several that grow side by side would each hold a half and wait for the other one.
                 // Whoever asked pays for what is announced.
-                (Pressure::Wait { account: Some(_), .. }, Some(declared)) => declared,
+                (MemoryPressurePolicy::Wait { account: Some(_), .. }, Some(declared)) => declared,
                 // Nobody else is taken at their word: they could reserve what they never send.
-                (Pressure::Wait { .. } | Pressure::Refuse(_), _) => doubled,
+                (MemoryPressurePolicy::Wait { .. } | MemoryPressurePolicy::Refuse(_), _) => doubled,
             };
             let wanted = wanted.min(length_max).max(length);
-            pressure.reserve(&mut held, wanted).await.map_err(ReadError::NoMemory)?;
+            pressure.reserve(&mut held, wanted).await.map_err(BodyReadError::NoMemory)?;
             all.reserve(wanted - all.len());
         }
         all.extend_from_slice(&chunk);
     }
-    held.count(all.freeze()).map_err(ReadError::NoMemory)
+    held.count(all.freeze()).map_err(BodyReadError::NoMemory)
 }
 
 /// Reads a body of no use to its end, for at most `patience`, and tells whether it has come to that.
@@ -226,12 +230,14 @@ mod tests {
 
     #[tokio::test]
     async fn a_body_is_read_whole_or_refused() {
-        let read = async |chunks| whole(&mut incoming(chunks), 5, Pressure::Refuse(None)).await;
+        let read = async |chunks| {
+            whole(&mut incoming(chunks), 5, MemoryPressurePolicy::Refuse(None)).await
+        };
         assert_eq!(read(&["ab", "", "c", "de"]).await, Ok("abcde".into()));
         assert_eq!(read(&["abcde"]).await, Ok("abcde".into()));
         assert_eq!(read(&[]).await, Ok(Bytes::new()));
-        assert_eq!(read(&["abc", "def"]).await, Err(ReadError::TooLong));
-        assert_eq!(read(&["abc", "!"]).await, Err(ReadError::Broken(())));
+        assert_eq!(read(&["abc", "def"]).await, Err(BodyReadError::TooLong));
+        assert_eq!(read(&["abc", "!"]).await, Err(BodyReadError::Broken(())));
     }
 
     #[tokio::test(start_paused = true)]
@@ -241,13 +247,14 @@ mod tests {
             let frames = std::iter::repeat_n(chunk, 3).map(|chunk| Ok::<_, ()>(Frame::data(chunk)));
             StreamBody::new(stream::iter(frames))
         };
-        let body = whole(&mut chunks(), 1 << 20, Pressure::Refuse(None)).await.expect("read");
+        let body =
+            whole(&mut chunks(), 1 << 20, MemoryPressurePolicy::Refuse(None)).await.expect("read");
         assert_eq!(global().usage().used_bytes, 300_000);
         let held = global().try_reserve(defaults::MEMORY_MAX - 300_000).expect("room");
-        let waits = Pressure::Wait { account: None, holds: 0 };
-        for pressure in [Pressure::Refuse(None), waits] {
+        let waits = MemoryPressurePolicy::Wait { account: None, holds: 0 };
+        for pressure in [MemoryPressurePolicy::Refuse(None), waits] {
             let refused = whole(&mut chunks(), 1 << 20, pressure).await;
-            assert!(matches!(refused, Err(ReadError::NoMemory(_))), "{refused:?}");
+            assert!(matches!(refused, Err(BodyReadError::NoMemory(_))), "{refused:?}");
         }
         let mut again = chunks();
         let waiting = whole(&mut again, 1 << 20, waits);
@@ -261,11 +268,11 @@ mod tests {
     #[test]
     fn a_large_message_goes_out_in_pieces() {
         let message = Bytes::from(vec![b'x'; 3 * FRAME_BYTES_MAX + 1]);
-        let lengths: Vec<usize> = Outgoing::from(message).map(|piece| piece.len()).collect();
+        let lengths: Vec<usize> = OutgoingBody::from(message).map(|piece| piece.len()).collect();
         assert_eq!(lengths, [FRAME_BYTES_MAX, FRAME_BYTES_MAX, FRAME_BYTES_MAX, 1]);
 
         let broken = Bytes::from("x\n".repeat(FRAME_BYTES_MAX));
-        let event = Outgoing::event(sse::encode_pieces(broken.clone().into()));
+        let event = OutgoingBody::event(sse::encode_pieces(broken.clone().into()));
         let written = String::from_utf8(Iterator::collect::<Vec<_>>(event).concat()).expect("text");
         let data = "x ".repeat(FRAME_BYTES_MAX);
         assert!(written == format!("event: message\ndata: {data}\n\n"));
@@ -281,10 +288,13 @@ mod tests {
 
     #[tokio::test]
     async fn pieces_go_out_in_their_order_and_the_length_is_known() {
-        let pieces = Pieces::One("bc".into()).between(b"a", b"d");
-        let mut body = Outgoing::from(pieces);
+        let pieces = ByteChunks::One("bc".into()).between(b"a", b"d");
+        let mut body = OutgoingBody::from(pieces);
         assert_eq!(Body::size_hint(&body).exact(), Some(4));
-        assert_eq!(whole(&mut body, 9, Pressure::Refuse(None)).await, Ok("abcd".into()));
+        assert_eq!(
+            whole(&mut body, 9, MemoryPressurePolicy::Refuse(None)).await,
+            Ok("abcd".into())
+        );
         assert!(body.is_end_stream());
     }
 }

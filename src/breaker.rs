@@ -20,14 +20,14 @@ use std::{collections::VecDeque, time::Duration};
 use serde::Serialize;
 
 use crate::{
-    config::{Breaker as Settings, defaults},
+    config::{BreakerConfig as Settings, defaults},
     fault::Fault,
     holder::Holder,
 };
 
 mod users;
 
-use users::Users;
+use users::RecentClients;
 
 /// One server's breaker.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ pub struct Breaker {
     trips: u64,
     n_probes: u64,
     last_fault: Option<Fault>,
-    users: Users,
+    users: RecentClients,
     /// The clients whose timeouts are among the failures, and how many those are.
     timeouts: Vec<(Holder, u32)>,
 }
@@ -61,7 +61,7 @@ enum State {
 
 /// That a request was let through; it is to be reported how it went.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Ticket {
+pub struct BreakerTicket {
     /// The party that the request counts for.
     holder: Holder,
     trips: u64,
@@ -70,7 +70,7 @@ pub struct Ticket {
     probe: Option<u64>,
 }
 
-impl Ticket {
+impl BreakerTicket {
     /// Tells whether it is that of a probe.
     pub fn is_probe(&self) -> bool {
         self.probe.is_some()
@@ -79,7 +79,7 @@ impl Ticket {
 
 /// An event that makes requests fail, as far as that decides how they are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Incident {
+pub enum BreakerIncident {
     /// The request ran out of time. Others have nothing to do with that.
     Timeout,
     /// The connection of this generation went, with all that ran on it.
@@ -91,14 +91,14 @@ pub enum Incident {
 /// An incident, and how many failures there were with it.
 #[derive(Clone, Copy, Debug)]
 struct Counted {
-    incident: Incident,
+    incident: BreakerIncident,
     number: u64,
 }
 
 /// What a report has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
-pub enum Change {
+pub enum BreakerChange {
     /// Requests pass, or do not, as before.
     Nothing,
     /// Requests do not pass any more, after so many failures.
@@ -112,9 +112,9 @@ pub enum Change {
 
 /// How a breaker is shown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Snapshot {
+pub struct BreakerSnapshot {
     /// `normal`, `open` or `probe`.
-    pub state: Shown,
+    pub state: BreakerState,
     /// How many failures there were in a row.
     pub failures: u32,
     /// How often it has tripped.
@@ -130,7 +130,7 @@ pub struct Snapshot {
 /// The state of a breaker by the name that operators know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Shown {
+pub enum BreakerState {
     /// Requests pass.
     Normal,
     /// Requests are rejected.
@@ -151,7 +151,7 @@ impl Breaker {
             trips: 0,
             n_probes: 0,
             last_fault: None,
-            users: Users::default(),
+            users: RecentClients::default(),
             timeouts: Vec::new(),
         }
     }
@@ -164,7 +164,7 @@ impl Breaker {
     /// # Errors
     ///
     /// How long it takes at most until a probe may pass.
-    pub fn admit(&mut self, holder: Holder, now: Duration) -> Result<Ticket, Duration> {
+    pub fn admit(&mut self, holder: Holder, now: Duration) -> Result<BreakerTicket, Duration> {
         let probe = match self.state {
             State::Passing => None,
             State::Tripped { until } | State::Probing { until } if now < until => {
@@ -177,42 +177,42 @@ impl Breaker {
             }
         };
         self.users.note(holder, now);
-        Ok(Ticket { holder, trips: self.trips, n_counted: self.n_counted, probe })
+        Ok(BreakerTicket { holder, trips: self.trips, n_counted: self.n_counted, probe })
     }
 
     /// Notes that a request was answered.
-    pub fn succeeded(&mut self, ticket: &Ticket, now: Duration) -> Change {
+    pub fn succeeded(&mut self, ticket: &BreakerTicket, now: Duration) -> BreakerChange {
         self.users.note(ticket.holder, now);
         if ticket.trips != self.trips {
-            return Change::Nothing;
+            return BreakerChange::Nothing;
         }
         self.forget_failures();
         // A probe that was not waited for any more is as good as the one after it: a server that
         // takes longer than a cooldown would be rejected for ever.
         match std::mem::replace(&mut self.state, State::Passing) {
-            State::Passing => Change::Nothing,
-            State::Tripped { .. } | State::Probing { .. } => Change::Normal,
+            State::Passing => BreakerChange::Nothing,
+            State::Tripped { .. } | State::Probing { .. } => BreakerChange::Normal,
         }
     }
 
     /// Notes that a request has failed.
     pub fn failed(
         &mut self,
-        ticket: &Ticket,
+        ticket: &BreakerTicket,
         fault: Fault,
-        incident: Option<Incident>,
+        incident: Option<BreakerIncident>,
         now: Duration,
-    ) -> Change {
+    ) -> BreakerChange {
         match fault {
             Fault::Cancelled => {
                 self.cancelled(ticket, now);
-                return Change::Nothing;
+                return BreakerChange::Nothing;
             }
             // It says that the server is there, and nothing of whether it works.
             Fault::Auth => {
                 self.last_fault = Some(fault);
                 self.cancelled(ticket, now);
-                return Change::Nothing;
+                return BreakerChange::Nothing;
             }
             // The server was asked and spoke.
             Fault::Protocol => {
@@ -223,7 +223,7 @@ impl Breaker {
         }
         self.last_fault = Some(fault);
         if ticket.trips != self.trips {
-            return Change::Nothing;
+            return BreakerChange::Nothing;
         }
         match self.state {
             State::Passing => self.count(ticket, incident, now),
@@ -231,15 +231,15 @@ impl Breaker {
             State::Probing { .. } | State::Tripped { .. } if ticket.probe.is_some() => {
                 self.n_counted += 1;
                 self.trip(now);
-                Change::Tripped { failures: 1 }
+                BreakerChange::Tripped { failures: 1 }
             }
             // A probe decides.
-            State::Probing { .. } | State::Tripped { .. } => Change::Nothing,
+            State::Probing { .. } | State::Tripped { .. } => BreakerChange::Nothing,
         }
     }
 
     /// Notes that nobody knows how a request went: a probe gives way to the next one at once.
-    pub fn cancelled(&mut self, ticket: &Ticket, now: Duration) {
+    pub fn cancelled(&mut self, ticket: &BreakerTicket, now: Duration) {
         let is_deciding = ticket.trips == self.trips && ticket.probe == Some(self.n_probes);
         if is_deciding && matches!(self.state, State::Probing { .. }) {
             self.state = State::Tripped { until: now };
@@ -259,15 +259,15 @@ impl Breaker {
     }
 
     /// Returns how it is shown.
-    pub fn snapshot(&self, now: Duration) -> Snapshot {
+    pub fn snapshot(&self, now: Duration) -> BreakerSnapshot {
         let (state, until) = match self.state {
-            State::Passing => (Shown::Normal, None),
-            State::Tripped { until } => (Shown::Open, Some(until)),
-            State::Probing { until } => (Shown::Probe, Some(until)),
+            State::Passing => (BreakerState::Normal, None),
+            State::Tripped { until } => (BreakerState::Open, Some(until)),
+            State::Probing { until } => (BreakerState::Probe, Some(until)),
         };
         let next_probe_ms = until
             .map(|until| u64::try_from(until.saturating_sub(now).as_millis()).unwrap_or(u64::MAX));
-        Snapshot {
+        BreakerSnapshot {
             state,
             failures: self.failures,
             trips: self.trips,
@@ -277,13 +277,18 @@ impl Breaker {
     }
 
     /// Counts a failure, unless it is one with another that was counted.
-    fn count(&mut self, ticket: &Ticket, incident: Option<Incident>, now: Duration) -> Change {
+    fn count(
+        &mut self,
+        ticket: &BreakerTicket,
+        incident: Option<BreakerIncident>,
+        now: Duration,
+    ) -> BreakerChange {
         if incident.is_some_and(|incident| self.is_known(incident, ticket)) {
-            return Change::Nothing;
+            return BreakerChange::Nothing;
         }
-        let is_timeout = incident == Some(Incident::Timeout);
+        let is_timeout = incident == Some(BreakerIncident::Timeout);
         if is_timeout && !self.count_timeout(ticket.holder, now) {
-            return Change::Nothing;
+            return BreakerChange::Nothing;
         }
         self.failures = self.failures.saturating_add(1);
         self.n_counted += 1;
@@ -295,11 +300,11 @@ impl Breaker {
         }
         let threshold = self.settings.failure_threshold;
         if threshold == 0 || self.failures < threshold {
-            return Change::Nothing;
+            return BreakerChange::Nothing;
         }
         let failures = self.failures;
         self.trip(now);
-        Change::Tripped { failures }
+        BreakerChange::Tripped { failures }
     }
 
     /// Adds a timeout to those of `holder`, unless those of one client would trip the breaker while
@@ -327,16 +332,23 @@ impl Breaker {
 
     /// Tells whether an incident is one that was counted while the request ran or waited. A request
     /// that came later has met another one: an upstream may break off one answer after the other.
-    fn is_known(&self, incident: Incident, ticket: &Ticket) -> bool {
+    fn is_known(&self, incident: BreakerIncident, ticket: &BreakerTicket) -> bool {
         self.incidents.iter().any(|counted| {
             let ran_meanwhile = ticket.n_counted < counted.number;
             match (counted.incident, incident) {
                 // Those who tried again with the same dial do not all meet the same second one.
-                (Incident::Dial(known), Incident::Dial(met)) => known == met || ran_meanwhile,
-                (Incident::Connection(known), Incident::Connection(met)) => {
+                (BreakerIncident::Dial(known), BreakerIncident::Dial(met)) => {
+                    known == met || ran_meanwhile
+                }
+                (BreakerIncident::Connection(known), BreakerIncident::Connection(met)) => {
                     known == met && ran_meanwhile
                 }
-                (Incident::Dial(_) | Incident::Connection(_) | Incident::Timeout, _) => false,
+                (
+                    BreakerIncident::Dial(_)
+                    | BreakerIncident::Connection(_)
+                    | BreakerIncident::Timeout,
+                    _,
+                ) => false,
             }
         })
     }

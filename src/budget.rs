@@ -2,7 +2,7 @@
 //!
 //! What counts is bytes whose size another party chooses: lines and bodies while they are read, messages
 //! until the last hop has written them, results that are kept, and documents that are worked on. Each
-//! message of [`defaults::MEMORY_COUNTED_MIN`] bytes or more carries its [`Reservation`] with it: its
+//! message of [`defaults::MEMORY_COUNTED_MIN`] bytes or more carries its [`MemoryReservation`] with it: its
 //! bytes are given back when the last slice of them is dropped, wherever that is. Smaller messages
 //! cost nothing.
 //!
@@ -35,7 +35,7 @@ mod ledger;
 mod limit;
 mod lines;
 
-use ledger::{Decision, Ledger, Ticket};
+use ledger::{AccountLedger, LedgerDecision, LedgerTicket};
 pub use limit::default_max;
 pub use lines::{MeteredLine, MeteredLines};
 
@@ -45,21 +45,21 @@ pub const MEMORY_EXHAUSTED: &str = "MEMORY_EXHAUSTED";
 /// A number of bytes that memory for messages is bounded by.
 #[derive(Debug)]
 pub struct MemoryBudget {
-    ledger: Mutex<Ledger<Waiter>>,
-    comforts: Mutex<Vec<Weak<dyn Reclaim>>>,
+    ledger: Mutex<AccountLedger<Waiter>>,
+    comforts: Mutex<Vec<Weak<dyn ReclaimableMemory>>>,
 }
 
-type Waiter = oneshot::Sender<Result<Reservation, MemoryExhausted>>;
+type Waiter = oneshot::Sender<Result<MemoryReservation, MemoryExhausted>>;
 
 /// A keeper of bytes that can be dropped without loss: clients only would have been spared a repetition.
-pub trait Reclaim: Send + Sync + std::fmt::Debug {
+pub trait ReclaimableMemory: Send + Sync + std::fmt::Debug {
     /// Drops them.
     fn reclaim(&self);
 }
 
 /// Bytes of a budget, given back on drop.
 #[derive(Debug)]
-pub struct Reservation {
+pub struct MemoryReservation {
     budget: &'static MemoryBudget,
     account: Option<Account>,
     n_bytes: usize,
@@ -117,8 +117,11 @@ pub fn counted(account: Option<Account>, bytes: Bytes) -> Result<Bytes, MemoryEx
 /// # Errors
 ///
 /// [`MemoryExhausted`] when there is no room for it.
-pub fn reserve(account: Option<Account>, n_bytes: usize) -> Result<Reservation, MemoryExhausted> {
-    let mut reservation = Reservation::of(account);
+pub fn reserve(
+    account: Option<Account>,
+    n_bytes: usize,
+) -> Result<MemoryReservation, MemoryExhausted> {
+    let mut reservation = MemoryReservation::of(account);
     if n_bytes >= defaults::MEMORY_COUNTED_MIN {
         reservation.grow_to(n_bytes)?;
     }
@@ -167,16 +170,16 @@ impl MemoryExhausted {
 impl MemoryBudget {
     /// Returns a budget of `max` bytes.
     pub const fn new(max: usize) -> Self {
-        Self { ledger: Mutex::new(Ledger::new(max)), comforts: Mutex::new(Vec::new()) }
+        Self { ledger: Mutex::new(AccountLedger::new(max)), comforts: Mutex::new(Vec::new()) }
     }
 
-    /// Reserves bytes of no account at once. Not to be called under a lock that a [`Reclaim`] takes.
+    /// Reserves bytes of no account at once. Not to be called under a lock that a [`ReclaimableMemory`] takes.
     ///
     /// # Errors
     ///
     /// [`MemoryExhausted`] when there is no room for them.
-    pub fn try_reserve(&'static self, wanted: usize) -> Result<Reservation, MemoryExhausted> {
-        let mut reservation = Reservation { budget: self, account: None, n_bytes: 0 };
+    pub fn try_reserve(&'static self, wanted: usize) -> Result<MemoryReservation, MemoryExhausted> {
+        let mut reservation = MemoryReservation { budget: self, account: None, n_bytes: 0 };
         reservation.grow_to(wanted)?;
         Ok(reservation)
     }
@@ -196,11 +199,11 @@ impl MemoryBudget {
         account: Option<Account>,
         wanted: usize,
         holds: usize,
-    ) -> Result<Reservation, MemoryExhausted> {
+    ) -> Result<MemoryReservation, MemoryExhausted> {
         // Not past those that wait already.
         let is_awaited = self.ledger().is_awaited();
         if !is_awaited && self.take(account, wanted) {
-            return Ok(Reservation { budget: self, account, n_bytes: wanted });
+            return Ok(MemoryReservation { budget: self, account, n_bytes: wanted });
         }
         let (asker, granted) = oneshot::channel();
         let (ticket, decisions) = self.ledger().wait(asker, account, wanted, holds);
@@ -244,7 +247,7 @@ impl MemoryBudget {
     }
 
     /// Has what `comfort` keeps dropped where there would be no room otherwise.
-    pub fn reclaims(&self, comfort: Weak<dyn Reclaim>) {
+    pub fn reclaims(&self, comfort: Weak<dyn ReclaimableMemory>) {
         let mut comforts = self.comforts.lock().unwrap_or_else(PoisonError::into_inner);
         comforts.retain(|known| known.strong_count() > 0);
         comforts.push(comfort);
@@ -299,13 +302,13 @@ impl MemoryBudget {
     }
 
     /// Tells askers what was decided about them. One that has gone gives its bytes back by that.
-    fn announce(&'static self, decisions: Vec<Decision<Waiter>>) {
+    fn announce(&'static self, decisions: Vec<LedgerDecision<Waiter>>) {
         for decision in decisions {
             let (asker, outcome) = match decision {
-                Decision::Granted(asker, account, n_bytes) => {
-                    (asker, Ok(Reservation { budget: self, account, n_bytes }))
+                LedgerDecision::Granted(asker, account, n_bytes) => {
+                    (asker, Ok(MemoryReservation { budget: self, account, n_bytes }))
                 }
-                Decision::Refused(asker, account, wanted) => {
+                LedgerDecision::Refused(asker, account, wanted) => {
                     (asker, Err(self.refuse(account, wanted)))
                 }
             };
@@ -313,13 +316,13 @@ impl MemoryBudget {
         }
     }
 
-    fn ledger(&self) -> MutexGuard<'_, Ledger<Waiter>> {
+    fn ledger(&self) -> MutexGuard<'_, AccountLedger<Waiter>> {
         // Held for statements on plain data: no reservation is dropped meanwhile.
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Reservation {
+impl MemoryReservation {
     /// Returns a reservation of nothing in the budget of this process, to be grown. Its bytes are those
     /// of `account`.
     pub fn of(account: Option<Account>) -> Self {
@@ -356,7 +359,7 @@ impl Reservation {
     ///
     /// # Errors
     ///
-    /// As [`Reservation::grow_to`].
+    /// As [`MemoryReservation::grow_to`].
     pub fn resize(&mut self, n_bytes: usize) -> Result<(), MemoryExhausted> {
         self.shrink_to(n_bytes);
         self.grow_to(n_bytes)
@@ -419,7 +422,7 @@ impl Reservation {
     }
 }
 
-impl Default for Reservation {
+impl Default for MemoryReservation {
     /// Returns a reservation of nothing in the budget of this process, to be grown. Its bytes are those
     /// of no account.
     fn default() -> Self {
@@ -427,7 +430,7 @@ impl Default for Reservation {
     }
 }
 
-impl Drop for Reservation {
+impl Drop for MemoryReservation {
     #[inline]
     fn drop(&mut self) {
         if self.n_bytes > 0 {
@@ -440,7 +443,7 @@ impl Drop for Reservation {
 /// The end of a wait for bytes: where it was given up, those behind it have their turn.
 struct EndOfWait {
     budget: &'static MemoryBudget,
-    ticket: Ticket,
+    ticket: LedgerTicket,
 }
 
 impl Drop for EndOfWait {

@@ -221,10 +221,10 @@ mod tests {
     use std::{sync::mpsc, task::Poll, time::Duration};
 
     use super::*;
-    use crate::holder::{Account, Member};
+    use crate::holder::{Account, AccountMember};
 
     fn holder(account: u32, session: u64) -> Holder {
-        Holder { account: Account::User(account), member: Member::Session(session) }
+        Holder { account: Account::User(account), member: AccountMember::Session(session) }
     }
 
     #[tokio::test]

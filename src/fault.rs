@@ -1,7 +1,7 @@
 //! What kinds of failures there are, and which of them count against a server.
 //!
 //! A kind is read from the type of an error, never from a text: one that a tool has printed may say
-//! anything. Each type of error tells its own kind, as `connection::Failure::fault` does.
+//! anything. Each type of error tells its own kind, as `connection::RequestFailure::fault` does.
 
 use hyper::StatusCode;
 use serde::Serialize;

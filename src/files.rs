@@ -20,7 +20,7 @@ const DRAFT: &str = ".metamcp";
 
 /// Why a file cannot be had.
 #[derive(Debug, thiserror::Error)]
-pub enum Unreadable {
+pub enum FileReadError {
     /// The system says no.
     #[error("it cannot be read: {0}")]
     Io(#[from] io::Error),
@@ -37,25 +37,25 @@ pub enum Unreadable {
 ///
 /// # Errors
 ///
-/// [`Unreadable`] says why it is of no use.
-pub fn content(path: &Path, bytes_max: usize) -> Result<Option<Vec<u8>>, Unreadable> {
+/// [`FileReadError`] says why it is of no use.
+pub fn content(path: &Path, bytes_max: usize) -> Result<Option<Vec<u8>>, FileReadError> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let opened = match rustix::fs::open(path, flags, Mode::empty()) {
         Ok(opened) => opened,
         Err(rustix::io::Errno::NOENT) => return Ok(None),
-        Err(rustix::io::Errno::LOOP) => return Err(Unreadable::NotOurs),
+        Err(rustix::io::Errno::LOOP) => return Err(FileReadError::NotOurs),
         Err(errno) => return Err(io::Error::from(errno).into()),
     };
     let file = fs::File::from(opened);
     let found = file.metadata()?;
     let user = rustix::process::geteuid().as_raw();
     if !found.is_file() || found.uid() != user || found.mode() & 0o022 != 0 {
-        return Err(Unreadable::NotOurs);
+        return Err(FileReadError::NotOurs);
     }
     let mut bytes = Vec::new();
     // It may grow meanwhile.
     file.take(bytes_max as u64 + 1).read_to_end(&mut bytes)?;
-    if bytes.len() > bytes_max { Err(Unreadable::TooLarge(bytes_max)) } else { Ok(Some(bytes)) }
+    if bytes.len() > bytes_max { Err(FileReadError::TooLarge(bytes_max)) } else { Ok(Some(bytes)) }
 }
 
 /// Reads a file of anybody, of at most `bytes_max`: a device or a log has no end.
@@ -196,7 +196,7 @@ mod tests {
             replace(&path, text.as_bytes()).expect("written");
             assert_eq!(content(&path, 5).expect("readable").expect("there"), text.as_bytes());
         }
-        assert!(matches!(content(&path, 4), Err(Unreadable::TooLarge(4))));
+        assert!(matches!(content(&path, 4), Err(FileReadError::TooLarge(4))));
         let n_files = fs::read_dir(directory.path().join("made")).expect("a directory").count();
         assert_eq!(n_files, 1, "no draft is left");
     }
@@ -224,10 +224,10 @@ mod tests {
         let (path, link) = (directory.path().join("file"), directory.path().join("link"));
         replace(&path, b"text").expect("written");
         symlink(&path, &link).expect("linked");
-        assert!(matches!(content(&link, 9), Err(Unreadable::NotOurs)));
-        assert!(matches!(content(directory.path(), 9), Err(Unreadable::NotOurs)));
+        assert!(matches!(content(&link, 9), Err(FileReadError::NotOurs)));
+        assert!(matches!(content(directory.path(), 9), Err(FileReadError::NotOurs)));
         fs::set_permissions(&path, fs::Permissions::from_mode(0o622)).expect("opened up");
-        assert!(matches!(content(&path, 9), Err(Unreadable::NotOurs)));
+        assert!(matches!(content(&path, 9), Err(FileReadError::NotOurs)));
     }
 
     #[test]

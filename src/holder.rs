@@ -9,7 +9,7 @@ pub struct Holder {
     /// The account.
     pub account: Account,
     /// The member of the account.
-    pub member: Member,
+    pub member: AccountMember,
 }
 
 /// The party that a share belongs to.
@@ -27,7 +27,7 @@ pub enum Account {
 
 /// One of the parties that use the same account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Member {
+pub enum AccountMember {
     /// The account as a whole.
     Whole,
     /// The client session with this number.
@@ -38,16 +38,16 @@ pub enum Member {
 
 impl Holder {
     /// metamcp itself.
-    pub const SERVICE: Self = Self { account: Account::Service, member: Member::Whole };
+    pub const SERVICE: Self = Self { account: Account::Service, member: AccountMember::Whole };
 
     /// Returns the party of a client about which nothing is known.
     pub const fn unknown() -> Self {
-        Self { account: Account::Unknown, member: Member::Whole }
+        Self { account: Account::Unknown, member: AccountMember::Whole }
     }
 
     /// Returns `member` of the same account.
     #[must_use]
-    pub const fn member(self, member: Member) -> Self {
+    pub const fn member(self, member: AccountMember) -> Self {
         Self { member, ..self }
     }
 }

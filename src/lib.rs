@@ -34,9 +34,9 @@
 //!    never turned into a model, so nothing that we do not know is lost. The client's
 //!    [`session::Session`] notes that the request runs, so that a cancellation finds it.
 //! 2. [`view`] finds the server by the name, and renames the tool to `log`.
-//! 3. [`call::Exchange`] asks the server's [`pool::Gate`] whether it may be asked anything: one that
+//! 3. [`call::Exchange`] asks the server's [`pool::BreakerGate`] whether it may be asked anything: one that
 //!    failed again and again is left alone for a while ([`breaker`]). Then it asks the
-//!    [`pool::Slot`] for a [`pool::Lease`]: of the one connection that all share, or, as the server
+//!    [`pool::ServerSlot`] for a [`pool::ConnectionLease`]: of the one connection that all share, or, as the server
 //!    declares its `sharing`, of one that nobody else uses now, or of the client's own. Where there
 //!    is none it is dialled: once, however many wait for it ([`single_flight`]).
 //! 4. [`connection::Connection::call`] gives the request an id that is unique on the connection, and
@@ -55,18 +55,18 @@
 //! # What belongs to no request
 //!
 //! A notice of a changed list, an updated resource, a log message: the connection announces it, and
-//! [`session::Sessions`] puts it into the outbox of every session that it is for, whose GET stream
+//! [`session::SessionRegistry`] puts it into the outbox of every session that it is for, whose GET stream
 //! [`ingress`] reads. Between them, the [`catalog`] reads a list again of which its server says that it
 //! has changed, and lets the notice through only if clients know another one; each of them hears of
 //! it once in a moment, however often that is said.
 //!
 //! What a session has only once, the log level and the watched resources, clients share: each
 //! [`session::Session`] keeps what its client wants, and the pool brings the connection in line with
-//! all of that together ([`pool::Wants`]), each new one again.
+//! all of that together ([`pool::ClientDemand`]), each new one again.
 //!
 //! A server may ask its client something only on a connection that is not shared. Such a
-//! [`connection::Question`] goes to the client whose request caused it, and its answer back. What a
-//! client can be asked is in its session id, which is signed ([`session::Ticket`]): a process that
+//! [`connection::ServerRequest`] goes to the client whose request caused it, and its answer back. What a
+//! client can be asked is in its session id, which is signed ([`session::SessionTicket`]): a process that
 //! never saw it knows the client all the same.
 //!
 //! # What is known of a server that is not there
@@ -78,7 +78,7 @@
 //! for a bounded time. When a server is connected, whoever needed it, its lists are read and it has
 //! the last word: clients that were shown others are told.
 //!
-//! All that is known at one moment is a [`catalog::Snapshot`]: immutable, behind one pointer, with a
+//! All that is known at one moment is a [`catalog::CatalogSnapshot`]: immutable, behind one pointer, with a
 //! generation that is another one whenever a definition is. It is made away from the loops, and only
 //! what has changed of it anew.
 //!
@@ -95,7 +95,7 @@
 //!    for only as long as nobody notices, and without them the search goes on.
 //! 3. A call finds its tool in the snapshot, has its arguments held against the schema, and becomes
 //!    the request that the client could have sent to the server itself: with the same exchange,
-//!    progress, questions and cancellation. A [`call::Sequel`] decides what becomes of the outcome: the
+//!    progress, questions and cancellation. A [`call::CallContinuation`] decides what becomes of the outcome: the
 //!    answer with the fields that were asked for, a preview of one that is large, whose rest is kept for
 //!    a while, or the next step of a chain, which is one exchange for its client.
 //! 4. `mcp_provision` looks where no tool fits ([`provision`]): servers that the operator has declared
@@ -113,7 +113,7 @@
 //! Where a server asks, the eras differ most. A modern one answers with its questions: the exchange
 //! puts them to its client and sends the request again ([`call`]). A legacy one waits in the middle of
 //! the call, for a client that only ever asks: its call is held until the client comes back with what
-//! it was asked ([`session::Sessions::hold`]).
+//! it was asked ([`session::SessionRegistry::hold`]).
 //!
 //! # The life of a connection
 //!
@@ -204,9 +204,9 @@
 //!   no service, asks on connections of its own.
 //! - An id is never used twice on a connection, so an answer cannot reach anybody but its asker.
 //! - A request is sent a second time only if it provably was not executed
-//!   ([`connection::Failure::is_replayable`]), or if it was interrupted before anything came of it and
+//!   ([`connection::RequestFailure::is_replayable`]), or if it was interrupted before anything came of it and
 //!   only reads, or its tool declares that it may be repeated; or if the operator has declared so
-//!   for its server ([`config::Retry`]).
+//!   for its server ([`config::RetryPolicy`]).
 //! - One request has its server started twice at most, whatever fails.
 //! - No message that is nested deeper than [`protocol::depth::DEPTH_MAX`] levels passes: not from a
 //!   client, not from a server, and not where metamcp has assembled it.

@@ -8,7 +8,7 @@ use base64::{
     engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD},
 };
 
-use crate::config::{Secret, defaults};
+use crate::config::{SecretValue, defaults};
 
 /// The secrets that one server was given.
 #[derive(Clone, Default)]
@@ -73,11 +73,11 @@ impl Redactor {
     /// is called as secrets are, and what is long enough to be one, no path of this host and no common
     /// word. What
     /// follows the scheme of an `Authorization` header is a secret by itself.
-    pub fn of(declared: &BTreeMap<String, Secret>, values: &BTreeMap<String, String>) -> Self {
-        let is_secret = |key: &str, secret: &Secret, value: &str| {
+    pub fn of(declared: &BTreeMap<String, SecretValue>, values: &BTreeMap<String, String>) -> Self {
+        let is_secret = |key: &str, secret: &SecretValue, value: &str| {
             let is_path = || value.starts_with('/') && Path::new(value).exists();
             secret.is_reference()
-                || Secret::is_secret_name(key)
+                || SecretValue::is_secret_name(key)
                 || (value.len() >= Self::LINE_BYTES_MIN
                     && !Self::WORDS.contains(&value)
                     && !is_path())
@@ -255,7 +255,8 @@ mod tests {
             ("OTHER", "correct horse"),
             ("REFERENCE", "credential:four"),
         ];
-        let declared = given.map(|(key, text)| (key.to_owned(), Secret::from(text.to_owned())));
+        let declared =
+            given.map(|(key, text)| (key.to_owned(), SecretValue::from(text.to_owned())));
         let mut values: BTreeMap<_, _> =
             given.map(|(key, text)| (key.to_owned(), text.to_owned())).into();
         values.insert("REFERENCE".to_owned(), "four".to_owned());

@@ -19,7 +19,7 @@ pub struct SingleFlight<T> {
 
 /// A seat on a flight.
 #[derive(Clone, Debug)]
-pub struct Flight<T>(watch::Receiver<Option<T>>);
+pub struct FlightWaiter<T>(watch::Receiver<Option<T>>);
 
 impl<T: Clone + Send + Sync + 'static> SingleFlight<T> {
     /// Returns one with no work under way.
@@ -36,7 +36,7 @@ impl<T: Clone + Send + Sync + 'static> SingleFlight<T> {
         tasks: &TaskTracker,
         ready: impl FnOnce() -> Option<T>,
         work: impl FnOnce() -> F,
-    ) -> Flight<T>
+    ) -> FlightWaiter<T>
     where
         F: Future<Output = T> + Send + 'static,
     {
@@ -45,10 +45,10 @@ impl<T: Clone + Send + Sync + 'static> SingleFlight<T> {
         if let Some(flight) = &*current
             && flight.has_changed().is_ok()
         {
-            return Flight(flight.clone());
+            return FlightWaiter(flight.clone());
         }
         if let Some(outcome) = ready() {
-            return Flight(watch::channel(Some(outcome)).1);
+            return FlightWaiter(watch::channel(Some(outcome)).1);
         }
         let (landed, flight) = watch::channel(None);
         *current = Some(flight.clone());
@@ -58,7 +58,7 @@ impl<T: Clone + Send + Sync + 'static> SingleFlight<T> {
             *this.current() = None;
             landed.send_replace(Some(outcome));
         });
-        Flight(flight)
+        FlightWaiter(flight)
     }
 
     /// Tells whether work is under way.
@@ -72,7 +72,7 @@ impl<T: Clone + Send + Sync + 'static> SingleFlight<T> {
     }
 }
 
-impl<T: Clone> Flight<T> {
+impl<T: Clone> FlightWaiter<T> {
     /// Waits for the outcome; `None` when the work panicked or the runtime is going away.
     ///
     /// # Cancel safety

@@ -13,23 +13,23 @@ use serde_json::Value;
 use tokio::{runtime::Handle, time::Instant};
 
 use crate::{
-    breaker::Shown,
+    breaker::BreakerState,
     budget::{self, MemoryUsage},
-    catalog::{Catalog, Collision, Quarantined},
+    catalog::{Catalog, NameCollision, QuarantinedItem},
     name::ServerName,
-    pool::{Pool, PoolStatus, SlotStatus, State},
-    telemetry::liveness::{Liveness, Stuck},
+    pool::{LifecycleState, Pool, PoolStatus, SlotStatus},
+    telemetry::liveness::{Liveness, StuckLoop},
 };
 
 mod memory;
 mod server;
 
-pub use memory::Memory;
+pub use memory::MemoryFigures;
 pub use server::ServerState;
 
 /// Where the parts of the service write what they know of its state.
 #[derive(Debug)]
-pub struct Board {
+pub struct StatusBoard {
     started: Instant,
     clients: Arc<AtomicUsize>,
     /// How many requests of operators run.
@@ -40,12 +40,12 @@ pub struct Board {
     pool: Arc<Pool>,
     catalog: Arc<Catalog>,
     liveness: Arc<Liveness>,
-    scales: memory::Scales,
+    scales: memory::MemoryMeter,
 }
 
 /// The state of the service at one moment.
 #[derive(Clone, Debug, Serialize)]
-pub struct Status {
+pub struct ServiceStatus {
     /// The version of the program.
     pub version: &'static str,
     /// The process id.
@@ -65,9 +65,9 @@ pub struct Status {
     /// Every declared server.
     pub servers: Vec<SlotStatus>,
     /// Items that clients are not shown, as far as lists were read.
-    pub quarantined: Vec<Quarantined>,
+    pub quarantined: Vec<QuarantinedItem>,
     /// Items that are called the same in the merged view, as far as lists were read.
-    pub collisions: Vec<Collision>,
+    pub collisions: Vec<NameCollision>,
 }
 
 /// Whether the service has all that its configuration asks for.
@@ -76,13 +76,13 @@ pub struct Readiness {
     /// Nothing is missing.
     pub ready: bool,
     /// What is missing, in words.
-    pub missing: Vec<Missing>,
+    pub missing: Vec<MissingPart>,
 }
 
 /// One thing that is missing.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "snake_case", tag = "what")]
-pub enum Missing {
+pub enum MissingPart {
     /// The service is starting or stopping.
     Service {
         /// Which of the two.
@@ -93,13 +93,13 @@ pub enum Missing {
         /// Its name.
         server: ServerName,
         /// Its state.
-        state: State,
+        state: LifecycleState,
         /// Why, if that is known.
         #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
     /// A loop does not turn.
-    Loop(Stuck),
+    Loop(StuckLoop),
 }
 
 /// Who uses the service.
@@ -115,7 +115,7 @@ pub struct Activity {
 #[derive(Debug)]
 pub struct ClientGuard(Arc<AtomicUsize>);
 
-impl Board {
+impl StatusBoard {
     /// Returns a board for a service that is starting.
     pub fn new(pool: Arc<Pool>, catalog: Arc<Catalog>, liveness: Arc<Liveness>) -> Arc<Self> {
         Arc::new(Self {
@@ -127,7 +127,7 @@ impl Board {
             pool,
             catalog,
             liveness,
-            scales: memory::Scales::default(),
+            scales: memory::MemoryMeter::default(),
         })
     }
 
@@ -173,7 +173,7 @@ impl Board {
     }
 
     /// Returns the loops that do not turn; empty while the service is alive.
-    pub fn stuck(&self) -> Vec<Stuck> {
+    pub fn stuck(&self) -> Vec<StuckLoop> {
         self.liveness.stuck()
     }
 
@@ -183,8 +183,8 @@ impl Board {
     }
 
     /// Returns the state at this moment.
-    pub fn status(&self) -> Status {
-        Status {
+    pub fn status(&self) -> ServiceStatus {
+        ServiceStatus {
             version: env!("CARGO_PKG_VERSION"),
             pid: std::process::id(),
             uptime_ms: u64::try_from(self.uptime().as_millis()).unwrap_or(u64::MAX),
@@ -204,20 +204,22 @@ impl Board {
     pub fn readiness(&self) -> Readiness {
         let mut missing = Vec::new();
         if !self.is_serving.load(Ordering::Relaxed) {
-            missing.push(Missing::Service { reason: "starting or stopping" });
+            missing.push(MissingPart::Service { reason: "starting or stopping" });
         }
-        missing.extend(self.stuck().into_iter().map(Missing::Loop));
+        missing.extend(self.stuck().into_iter().map(MissingPart::Loop));
         let servers = self.pool.servers().into_iter();
-        missing.extend(servers.filter(|server| server.is_missing).map(|server| Missing::Server {
-            server: server.name,
-            state: server.state,
-            reason: server.last_error,
+        missing.extend(servers.filter(|server| server.is_missing).map(|server| {
+            MissingPart::Server {
+                server: server.name,
+                state: server.state,
+                reason: server.last_error,
+            }
         }));
         Readiness { ready: missing.is_empty(), missing }
     }
 }
 
-impl Status {
+impl ServiceStatus {
     /// Returns the line that `systemctl status` shows.
     pub fn line(&self) -> String {
         let n_up = self.servers.iter().filter(|server| server.is_up()).count();
@@ -227,7 +229,7 @@ impl Status {
             self.clients,
             self.generation
         );
-        let is_open = |server: &&SlotStatus| server.breaker.state != Shown::Normal;
+        let is_open = |server: &&SlotStatus| server.breaker.state != BreakerState::Normal;
         match self.servers.iter().filter(is_open).count() {
             0 => {}
             1 => line.push_str(", 1 breaker open"),

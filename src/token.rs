@@ -1,7 +1,7 @@
 //! The token that clients must bring, from where it is kept to its comparison.
 //!
-//! The token itself is forgotten as soon as it is read: [`Token`] has only what it takes to know it
-//! again, which is worth nothing to anybody else. [`Current`] holds the one that is asked for, so that
+//! The token itself is forgotten as soon as it is read: [`BearerToken`] has only what it takes to know it
+//! again, which is worth nothing to anybody else. [`CurrentToken`] holds the one that is asked for, so that
 //! another one takes nothing but a reload.
 
 use std::{
@@ -14,7 +14,7 @@ use arc_swap::ArcSwapOption;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 
-use crate::config::{TokenPlace, defaults, secret::SecretError};
+use crate::config::{TokenLocation, defaults, secret::SecretError};
 
 /// What tokens are known by, made anew by each process: without it a tag says nothing of a token.
 static BLANK: LazyLock<Hmac<Sha256>> = LazyLock::new(|| {
@@ -38,7 +38,7 @@ pub enum TokenError {
     )]
     TooShort {
         /// Where it is.
-        place: TokenPlace,
+        place: TokenLocation,
         /// How many it has.
         n_bytes: usize,
     },
@@ -49,7 +49,7 @@ pub enum TokenError {
     )]
     TooLong {
         /// Where it is.
-        place: TokenPlace,
+        place: TokenLocation,
     },
     /// No client could send it.
     #[error(
@@ -57,7 +57,7 @@ pub enum TokenError {
     )]
     Unprintable {
         /// Where it is.
-        place: TokenPlace,
+        place: TokenLocation,
     },
 }
 
@@ -75,16 +75,16 @@ impl TokenError {
 
 /// A token, as far as it takes to know it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Token([u8; TAG_BYTES]);
+pub struct BearerToken([u8; TAG_BYTES]);
 
-impl Token {
+impl BearerToken {
     /// Reads what the configuration asks for; nothing where it asks for nothing.
     ///
     /// # Errors
     ///
     /// [`TokenError`] names the place and what is wrong with it.
     pub fn wanted(
-        place: Option<&TokenPlace>,
+        place: Option<&TokenLocation>,
         credentials: Option<&Path>,
     ) -> Result<Option<Self>, TokenError> {
         let Some(place) = place else { return Ok(None) };
@@ -117,7 +117,7 @@ impl Token {
     }
 }
 
-impl fmt::Debug for Token {
+impl fmt::Debug for BearerToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Token")
     }
@@ -125,21 +125,21 @@ impl fmt::Debug for Token {
 
 /// What clients are asked for from now on; none is nothing.
 #[derive(Debug, Default)]
-pub struct Current(ArcSwapOption<Token>);
+pub struct CurrentToken(ArcSwapOption<BearerToken>);
 
-impl Current {
+impl CurrentToken {
     /// Begins with `token`.
-    pub fn new(token: Option<Token>) -> Self {
+    pub fn new(token: Option<BearerToken>) -> Self {
         Self(ArcSwapOption::from_pointee(token))
     }
 
     /// Returns what a request that comes now is asked for.
-    pub fn get(&self) -> Option<Token> {
+    pub fn get(&self) -> Option<BearerToken> {
         self.0.load().as_deref().copied()
     }
 
     /// Asks for `token` from now on, and tells whether that is another one.
-    pub fn replace(&self, token: Option<Token>) -> bool {
+    pub fn replace(&self, token: Option<BearerToken>) -> bool {
         self.0.swap(token.map(Arc::new)).as_deref().copied() != token
     }
 }
@@ -150,11 +150,11 @@ mod tests {
     use crate::config::load::parsed;
 
     /// Reads a credential with this content.
-    fn read(content: &[u8]) -> Result<Token, TokenError> {
+    fn read(content: &[u8]) -> Result<BearerToken, TokenError> {
         let directory = tempfile::tempdir().expect("a directory");
         std::fs::write(directory.path().join("t"), content).expect("written");
         let place = parsed("[listen]\ntoken = \"credential:t\"\n").listen.token;
-        let token = Token::wanted(place.as_ref(), Some(directory.path()))?;
+        let token = BearerToken::wanted(place.as_ref(), Some(directory.path()))?;
         Ok(token.expect("one is asked for"))
     }
 
@@ -167,7 +167,7 @@ mod tests {
         }
         assert!(!token.is(&[b'a'; defaults::TOKEN_BYTES_MAX + 1]));
         assert_eq!(format!("{token:?}"), "Token");
-        assert!(Token::wanted(None, None).expect("nothing to read").is_none());
+        assert!(BearerToken::wanted(None, None).expect("nothing to read").is_none());
     }
 
     #[test]
@@ -199,7 +199,7 @@ mod tests {
     fn another_token_is_told_from_the_same_one() {
         let (one, other) = (read(b"0123456789abcdef"), read(b"0123456789abcdeg"));
         let (one, other) = (one.expect("good"), other.expect("good"));
-        let current = Current::new(Some(one));
+        let current = CurrentToken::new(Some(one));
         assert!(!current.replace(read(b"0123456789abcdef").ok()));
         assert!(current.replace(Some(other)) && current.get() == Some(other));
         assert!(current.replace(None) && current.get().is_none());

@@ -1,27 +1,27 @@
 //! Lines that wait to be written to somebody who may read slowly.
 //!
 //! Bounded by its users: each takes nothing on that would add to it while it is not empty, or looks at
-//! [`Unsent::n_bytes`].
+//! [`UnsentMessages::n_bytes`].
 
 use std::{collections::VecDeque, io};
 
 use bytes::{Buf as _, Bytes};
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 
-use crate::protocol::{Pieces, ndjson::on_one_line};
+use crate::protocol::{ByteChunks, ndjson::on_one_line};
 
 /// Messages in their order, each on a line of its own.
 #[derive(Debug, Default)]
-pub struct Unsent {
+pub struct UnsentMessages {
     pieces: VecDeque<Bytes>,
     n_bytes: usize,
     /// Something was written that the writer may still hold back.
     is_held: bool,
 }
 
-impl Unsent {
+impl UnsentMessages {
     /// Adds a message.
-    pub fn push(&mut self, message: impl Into<Pieces>) {
+    pub fn push(&mut self, message: impl Into<ByteChunks>) {
         for piece in message.into() {
             self.add(on_one_line(piece));
         }
@@ -87,9 +87,9 @@ mod tests {
     #[tokio::test]
     async fn a_write_that_is_given_up_goes_on_where_it_was() {
         let (mut ours, mut theirs) = tokio::io::duplex(4);
-        let mut unsent = Unsent::default();
+        let mut unsent = UnsentMessages::default();
         unsent.push(Bytes::from_static(b"{\n\"a\":1}"));
-        unsent.push(Pieces::Many(vec![Bytes::from_static(b"[2"), Bytes::from_static(b"]")]));
+        unsent.push(ByteChunks::Many(vec![Bytes::from_static(b"[2"), Bytes::from_static(b"]")]));
         assert_eq!(unsent.n_bytes(), 13);
 
         let mut read = Vec::new();

@@ -19,7 +19,7 @@ use metamcp::{
     config::search,
     embedding::Embedder,
     report::chain,
-    web::{Bounds, Client},
+    web::{WebClient, WebLimits},
 };
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use tokio_rustls::rustls::{self, ServerConfig, ServerConnection, crypto::ring};
@@ -95,7 +95,7 @@ fn no_key_and_no_proxy_of_the_environment_is_used() {
 #[tokio::test]
 #[ignore = "started by another test"]
 async fn a_query_is_answered() {
-    let declared = search::Embedding { url: url(), model: "m".to_owned(), api_key: None };
+    let declared = search::EmbeddingConfig { url: url(), model: "m".to_owned(), api_key: None };
     let embedder = Embedder::new(&declared, None, None).expect("an embedder");
     let asking = async {
         loop {
@@ -165,8 +165,8 @@ fn pem(certified: &CertifiedKey<rcgen::KeyPair>) -> String {
     format!("-----BEGIN CERTIFICATE-----\n{base64}\n-----END CERTIFICATE-----\n")
 }
 
-fn client() -> Result<Client, metamcp::web::WebError> {
-    Client::new(url(), None, Bounds { timeout: LONG, body_bytes_max: 1 << 10 })
+fn client() -> Result<WebClient, metamcp::web::WebError> {
+    WebClient::new(url(), None, WebLimits { timeout: LONG, body_bytes_max: 1 << 10 })
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::holder::{Account, Member};
+use crate::holder::{Account, AccountMember};
 
 const THRESHOLD: u32 = 3;
 const COOLDOWN: Duration = Duration::from_secs(30);
@@ -11,7 +11,7 @@ fn settings() -> Settings {
 }
 
 fn client(number: u64) -> Holder {
-    Holder { account: Account::User(1000), member: Member::Session(number) }
+    Holder { account: Account::User(1000), member: AccountMember::Session(number) }
 }
 
 fn at(seconds: u64) -> Duration {
@@ -19,7 +19,7 @@ fn at(seconds: u64) -> Duration {
 }
 
 /// Lets a request pass and fail, alone.
-fn fail(breaker: &mut Breaker, now: Duration) -> Change {
+fn fail(breaker: &mut Breaker, now: Duration) -> BreakerChange {
     let ticket = breaker.admit(client(1), now).expect("it passes");
     breaker.failed(&ticket, Fault::Offline, None, now)
 }
@@ -28,13 +28,13 @@ fn fail(breaker: &mut Breaker, now: Duration) -> Change {
 fn tripped(now: Duration) -> Breaker {
     let mut breaker = Breaker::new(settings());
     for _ in 1..THRESHOLD {
-        assert_eq!(fail(&mut breaker, now), Change::Nothing);
+        assert_eq!(fail(&mut breaker, now), BreakerChange::Nothing);
     }
-    assert_eq!(fail(&mut breaker, now), Change::Tripped { failures: THRESHOLD });
+    assert_eq!(fail(&mut breaker, now), BreakerChange::Tripped { failures: THRESHOLD });
     breaker
 }
 
-fn state(breaker: &Breaker) -> Shown {
+fn state(breaker: &Breaker) -> BreakerState {
     breaker.snapshot(at(0)).state
 }
 
@@ -43,8 +43,8 @@ fn failures_in_a_row_trip_at_the_threshold_and_the_counter_begins_anew() {
     let breaker = tripped(at(5));
     assert_eq!(
         breaker.snapshot(at(15)),
-        Snapshot {
-            state: Shown::Open,
+        BreakerSnapshot {
+            state: BreakerState::Open,
             failures: 0,
             trips: 1,
             next_probe_ms: Some(20_000),
@@ -57,12 +57,12 @@ fn failures_in_a_row_trip_at_the_threshold_and_the_counter_begins_anew() {
 fn a_success_between_failures_begins_the_row_anew() {
     let mut breaker = Breaker::new(settings());
     for _ in 0..10 {
-        assert_eq!(fail(&mut breaker, at(0)), Change::Nothing);
-        assert_eq!(fail(&mut breaker, at(0)), Change::Nothing);
+        assert_eq!(fail(&mut breaker, at(0)), BreakerChange::Nothing);
+        assert_eq!(fail(&mut breaker, at(0)), BreakerChange::Nothing);
         let ticket = breaker.admit(client(1), at(0)).expect("it passes");
-        assert_eq!(breaker.succeeded(&ticket, at(0)), Change::Nothing);
+        assert_eq!(breaker.succeeded(&ticket, at(0)), BreakerChange::Nothing);
     }
-    assert_eq!(state(&breaker), Shown::Normal);
+    assert_eq!(state(&breaker), BreakerState::Normal);
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn exactly_at_the_end_of_the_cooldown_one_probe_passes() {
     let just_before = COOLDOWN - Duration::from_nanos(1);
     assert_eq!(breaker.admit(client(1), just_before), Err(Duration::from_nanos(1)));
     let _probe = breaker.admit(client(1), COOLDOWN).expect("the probe");
-    assert_eq!(state(&breaker), Shown::Probe);
+    assert_eq!(state(&breaker), BreakerState::Probe);
     assert_eq!(breaker.admit(client(1), COOLDOWN), Err(COOLDOWN), "and no other");
 }
 
@@ -102,10 +102,14 @@ fn exactly_at_the_end_of_the_cooldown_one_probe_passes() {
 fn a_probe_that_succeeds_lets_everything_pass_again() {
     let mut breaker = tripped(at(0));
     let probe = breaker.admit(client(1), COOLDOWN).expect("the probe");
-    assert_eq!(breaker.succeeded(&probe, at(0)), Change::Normal);
-    assert_eq!(state(&breaker), Shown::Normal);
+    assert_eq!(breaker.succeeded(&probe, at(0)), BreakerChange::Normal);
+    assert_eq!(state(&breaker), BreakerState::Normal);
     for _ in 1..THRESHOLD {
-        assert_eq!(fail(&mut breaker, COOLDOWN), Change::Nothing, "and the row is a new one");
+        assert_eq!(
+            fail(&mut breaker, COOLDOWN),
+            BreakerChange::Nothing,
+            "and the row is a new one"
+        );
     }
 }
 
@@ -116,7 +120,7 @@ fn a_probe_that_fails_trips_at_once_for_another_whole_cooldown() {
         let now = COOLDOWN * (n_trips - 1) + at(1);
         let probe = breaker.admit(client(1), now).expect("the probe");
         let change = breaker.failed(&probe, Fault::Http, None, now);
-        assert_eq!(change, Change::Tripped { failures: 1 });
+        assert_eq!(change, BreakerChange::Tripped { failures: 1 });
         assert_eq!(breaker.admit(client(1), now), Err(COOLDOWN));
         assert_eq!(breaker.snapshot(now).trips, u64::from(n_trips));
     }
@@ -130,12 +134,12 @@ fn a_probe_whose_caller_leaves_gives_way_to_the_next_at_once() {
         match fault {
             None => breaker.cancelled(&probe, at(41)),
             Some(fault) => {
-                assert_eq!(breaker.failed(&probe, fault, None, at(41)), Change::Nothing);
+                assert_eq!(breaker.failed(&probe, fault, None, at(41)), BreakerChange::Nothing);
             }
         }
-        assert_eq!(state(&breaker), Shown::Open);
+        assert_eq!(state(&breaker), BreakerState::Open);
         let next = breaker.admit(client(1), at(41)).expect("the next probe");
-        assert_eq!(breaker.succeeded(&next, at(0)), Change::Normal);
+        assert_eq!(breaker.succeeded(&next, at(0)), BreakerChange::Normal);
     }
 }
 
@@ -146,10 +150,10 @@ fn a_probe_that_says_nothing_is_not_waited_for_longer_than_a_cooldown() {
     assert_eq!(breaker.admit(client(1), at(59)), Err(at(1)));
     let next = breaker.admit(client(1), at(60)).expect("the next probe");
     breaker.cancelled(&late, at(61));
-    assert_eq!(state(&breaker), Shown::Probe, "it holds no permit any more");
+    assert_eq!(state(&breaker), BreakerState::Probe, "it holds no permit any more");
     // A server that takes longer than the cooldown is as good as another.
-    assert_eq!(breaker.succeeded(&late, at(0)), Change::Normal);
-    assert_eq!(breaker.succeeded(&next, at(0)), Change::Nothing);
+    assert_eq!(breaker.succeeded(&late, at(0)), BreakerChange::Normal);
+    assert_eq!(breaker.succeeded(&next, at(0)), BreakerChange::Nothing);
 }
 
 #[test]
@@ -158,44 +162,44 @@ fn a_probe_that_fails_late_trips_as_well() {
     let late = breaker.admit(client(1), at(30)).expect("the probe");
     let next = breaker.admit(client(1), at(60)).expect("the next probe");
     let change = breaker.failed(&late, Fault::Offline, None, at(70));
-    assert_eq!(change, Change::Tripped { failures: 1 });
+    assert_eq!(change, BreakerChange::Tripped { failures: 1 });
     assert_eq!(breaker.admit(client(1), at(70)), Err(COOLDOWN));
-    assert_eq!(breaker.failed(&next, Fault::Offline, None, at(80)), Change::Nothing);
+    assert_eq!(breaker.failed(&next, Fault::Offline, None, at(80)), BreakerChange::Nothing);
     assert_eq!(breaker.admit(client(1), at(80)), Err(at(20)), "it was told already");
 }
 
 #[test]
 fn what_was_admitted_before_the_trip_changes_nothing_afterwards() {
     let mut breaker = Breaker::new(settings());
-    let old: Vec<Ticket> =
+    let old: Vec<BreakerTicket> =
         (0..9).map(|_| breaker.admit(client(1), at(0)).expect("it passes")).collect();
     for ticket in &old[..2] {
-        assert_eq!(breaker.failed(ticket, Fault::Offline, None, at(1)), Change::Nothing);
+        assert_eq!(breaker.failed(ticket, Fault::Offline, None, at(1)), BreakerChange::Nothing);
     }
-    assert_ne!(breaker.failed(&old[2], Fault::Offline, None, at(1)), Change::Nothing);
+    assert_ne!(breaker.failed(&old[2], Fault::Offline, None, at(1)), BreakerChange::Nothing);
 
-    assert_eq!(breaker.succeeded(&old[3], at(0)), Change::Nothing);
-    assert_eq!(breaker.failed(&old[4], Fault::Offline, None, at(2)), Change::Nothing);
+    assert_eq!(breaker.succeeded(&old[3], at(0)), BreakerChange::Nothing);
+    assert_eq!(breaker.failed(&old[4], Fault::Offline, None, at(2)), BreakerChange::Nothing);
     assert_eq!(breaker.admit(client(1), at(2)), Err(at(29)));
     let probe = breaker.admit(client(1), at(31)).expect("the probe");
-    assert_eq!(breaker.succeeded(&old[5], at(0)), Change::Nothing);
-    assert_eq!(breaker.failed(&old[6], Fault::Offline, None, at(32)), Change::Nothing);
+    assert_eq!(breaker.succeeded(&old[5], at(0)), BreakerChange::Nothing);
+    assert_eq!(breaker.failed(&old[6], Fault::Offline, None, at(32)), BreakerChange::Nothing);
     breaker.cancelled(&old[7], at(32));
-    assert_eq!(state(&breaker), Shown::Probe);
-    assert_eq!(breaker.succeeded(&probe, at(0)), Change::Normal);
-    assert_eq!(breaker.failed(&old[8], Fault::Offline, None, at(33)), Change::Nothing);
+    assert_eq!(state(&breaker), BreakerState::Probe);
+    assert_eq!(breaker.succeeded(&probe, at(0)), BreakerChange::Normal);
+    assert_eq!(breaker.failed(&old[8], Fault::Offline, None, at(33)), BreakerChange::Nothing);
     assert_eq!(breaker.snapshot(at(33)).failures, 0);
 }
 
 #[test]
 fn what_fails_together_counts_once() {
-    for incident in [Incident::Connection(1), Incident::Dial(1)] {
+    for incident in [BreakerIncident::Connection(1), BreakerIncident::Dial(1)] {
         let mut breaker = Breaker::new(settings());
-        let wave: Vec<Ticket> =
+        let wave: Vec<BreakerTicket> =
             (0..20).map(|_| breaker.admit(client(1), at(0)).expect("it passes")).collect();
         for ticket in &wave {
             let change = breaker.failed(ticket, Fault::StdioExit, Some(incident), at(1));
-            assert_eq!(change, Change::Nothing, "{incident:?}");
+            assert_eq!(change, BreakerChange::Nothing, "{incident:?}");
         }
         assert_eq!(breaker.snapshot(at(1)).failures, 1, "{incident:?}");
     }
@@ -206,8 +210,11 @@ fn what_fails_one_after_the_other_on_one_connection_counts_each_time() {
     let mut breaker = Breaker::new(settings());
     for failures in 1..THRESHOLD {
         let ticket = breaker.admit(client(1), at(0)).expect("it passes");
-        let incident = Some(Incident::Connection(7));
-        assert_eq!(breaker.failed(&ticket, Fault::Offline, incident, at(0)), Change::Nothing);
+        let incident = Some(BreakerIncident::Connection(7));
+        assert_eq!(
+            breaker.failed(&ticket, Fault::Offline, incident, at(0)),
+            BreakerChange::Nothing
+        );
         assert_eq!(breaker.snapshot(at(0)).failures, failures);
     }
 }
@@ -215,35 +222,35 @@ fn what_fails_one_after_the_other_on_one_connection_counts_each_time() {
 #[test]
 fn a_second_dial_after_the_same_wait_is_the_same_incident_and_a_later_one_is_not() {
     let mut breaker = Breaker::new(settings());
-    let wave: Vec<Ticket> =
+    let wave: Vec<BreakerTicket> =
         (0..6).map(|_| breaker.admit(client(1), at(0)).expect("it passes")).collect();
     for (dial, ticket) in (2..).zip(&wave) {
-        let incident = Some(Incident::Dial(dial));
-        assert_eq!(breaker.failed(ticket, Fault::Offline, incident, at(1)), Change::Nothing);
+        let incident = Some(BreakerIncident::Dial(dial));
+        assert_eq!(breaker.failed(ticket, Fault::Offline, incident, at(1)), BreakerChange::Nothing);
     }
     assert_eq!(breaker.snapshot(at(1)).failures, 1);
     let later = breaker.admit(client(1), at(2)).expect("it passes");
-    let same = breaker.failed(&later, Fault::Offline, Some(Incident::Dial(2)), at(3));
-    assert_eq!((same, breaker.snapshot(at(3)).failures), (Change::Nothing, 1));
+    let same = breaker.failed(&later, Fault::Offline, Some(BreakerIncident::Dial(2)), at(3));
+    assert_eq!((same, breaker.snapshot(at(3)).failures), (BreakerChange::Nothing, 1));
     let later = breaker.admit(client(1), at(3)).expect("it passes");
-    let next = breaker.failed(&later, Fault::Offline, Some(Incident::Dial(9)), at(3));
-    assert_eq!((next, breaker.snapshot(at(3)).failures), (Change::Nothing, 2));
+    let next = breaker.failed(&later, Fault::Offline, Some(BreakerIncident::Dial(9)), at(3));
+    assert_eq!((next, breaker.snapshot(at(3)).failures), (BreakerChange::Nothing, 2));
 }
 
 #[test]
 fn requests_that_run_out_of_time_together_count_each() {
     let mut breaker = Breaker::new(settings());
-    let wave: Vec<Ticket> =
+    let wave: Vec<BreakerTicket> =
         (0..3).map(|_| breaker.admit(client(1), at(0)).expect("it passes")).collect();
-    let changes: Vec<Change> =
+    let changes: Vec<BreakerChange> =
         wave.iter().map(|ticket| breaker.failed(ticket, Fault::Offline, None, at(1))).collect();
-    assert_eq!(changes[2], Change::Tripped { failures: 3 });
+    assert_eq!(changes[2], BreakerChange::Tripped { failures: 3 });
 }
 
 /// Lets a request of a client pass and run out of time, alone.
-fn time_out(breaker: &mut Breaker, holder: Holder, now: Duration) -> Change {
+fn time_out(breaker: &mut Breaker, holder: Holder, now: Duration) -> BreakerChange {
     let ticket = breaker.admit(holder, now).expect("it passes");
-    breaker.failed(&ticket, Fault::Offline, Some(Incident::Timeout), now)
+    breaker.failed(&ticket, Fault::Offline, Some(BreakerIncident::Timeout), now)
 }
 
 #[test]
@@ -251,25 +258,25 @@ fn timeouts_of_one_client_do_not_trip_while_another_uses_the_server() {
     let mut breaker = Breaker::new(settings());
     let _ticket = breaker.admit(client(2), at(0)).expect("it passes");
     for second in 0..=COOLDOWN.as_secs() {
-        assert_eq!(time_out(&mut breaker, client(1), at(second)), Change::Nothing);
+        assert_eq!(time_out(&mut breaker, client(1), at(second)), BreakerChange::Nothing);
         let expected = THRESHOLD.min(u32::try_from(second).expect("small") + 2) - 1;
         assert_eq!(breaker.snapshot(at(second)).failures, expected);
     }
 
     let late = COOLDOWN + at(1);
     let change = time_out(&mut breaker, client(1), late);
-    assert_eq!(change, Change::Tripped { failures: THRESHOLD }, "the other client has left");
+    assert_eq!(change, BreakerChange::Tripped { failures: THRESHOLD }, "the other client has left");
 }
 
 #[test]
 fn timeouts_of_two_clients_trip_together() {
     let mut breaker = Breaker::new(settings());
     for second in 0..10 {
-        assert_eq!(time_out(&mut breaker, client(1), at(second)), Change::Nothing);
+        assert_eq!(time_out(&mut breaker, client(1), at(second)), BreakerChange::Nothing);
         let _ticket = breaker.admit(client(2), at(second)).expect("it passes");
     }
     let change = time_out(&mut breaker, client(2), at(10));
-    assert_eq!(change, Change::Tripped { failures: THRESHOLD });
+    assert_eq!(change, BreakerChange::Tripped { failures: THRESHOLD });
 }
 
 #[test]
@@ -277,12 +284,12 @@ fn a_death_trips_also_after_timeouts_that_do_not() {
     let mut breaker = Breaker::new(settings());
     let _ticket = breaker.admit(client(2), at(0)).expect("it passes");
     for _ in 0..10 {
-        assert_eq!(time_out(&mut breaker, client(1), at(0)), Change::Nothing);
+        assert_eq!(time_out(&mut breaker, client(1), at(0)), BreakerChange::Nothing);
     }
     let ticket = breaker.admit(client(1), at(1)).expect("it passes");
-    let death = Some(Incident::Connection(1));
+    let death = Some(BreakerIncident::Connection(1));
     let change = breaker.failed(&ticket, Fault::StdioExit, death, at(1));
-    assert_eq!(change, Change::Tripped { failures: THRESHOLD });
+    assert_eq!(change, BreakerChange::Tripped { failures: THRESHOLD });
 }
 
 #[test]
@@ -290,11 +297,11 @@ fn timeouts_of_a_client_that_is_alone_trip() {
     for holder in [client(1), Holder::SERVICE, Holder::unknown()] {
         let mut breaker = Breaker::new(settings());
         for _ in 1..THRESHOLD {
-            assert_eq!(time_out(&mut breaker, holder, at(0)), Change::Nothing);
+            assert_eq!(time_out(&mut breaker, holder, at(0)), BreakerChange::Nothing);
             let _ours = breaker.admit(Holder::SERVICE, at(0)).expect("it passes");
         }
         let change = time_out(&mut breaker, holder, at(0));
-        assert_eq!(change, Change::Tripped { failures: THRESHOLD }, "{holder:?}");
+        assert_eq!(change, BreakerChange::Tripped { failures: THRESHOLD }, "{holder:?}");
     }
 }
 
@@ -302,9 +309,9 @@ fn timeouts_of_a_client_that_is_alone_trip() {
 fn a_threshold_of_zero_never_trips() {
     let mut breaker = Breaker::new(Settings { failure_threshold: 0, cooldown: COOLDOWN });
     for _ in 0..100 {
-        assert_eq!(fail(&mut breaker, at(0)), Change::Nothing);
+        assert_eq!(fail(&mut breaker, at(0)), BreakerChange::Nothing);
     }
-    assert_eq!((state(&breaker), breaker.snapshot(at(0)).failures), (Shown::Normal, 100));
+    assert_eq!((state(&breaker), breaker.snapshot(at(0)).failures), (BreakerState::Normal, 100));
 }
 
 #[test]
@@ -319,12 +326,12 @@ fn other_settings_take_effect_at_once() {
     let mut off = tripped(at(100));
     off.configure(with(0, 30));
     assert!(off.admit(client(1), at(100)).is_ok());
-    assert_eq!(state(&off), Shown::Normal);
+    assert_eq!(state(&off), BreakerState::Normal);
 
     let mut lower = Breaker::new(settings());
     let _nothing = fail(&mut lower, at(0));
     lower.configure(with(1, 30));
-    assert_eq!(fail(&mut lower, at(0)), Change::Tripped { failures: 2 });
+    assert_eq!(fail(&mut lower, at(0)), BreakerChange::Tripped { failures: 2 });
 }
 
 #[derive(Clone, Debug)]
@@ -354,7 +361,7 @@ proptest! {
     ) {
         let mut breaker = Breaker::new(settings());
         let (mut now, mut row) = (at(0), 0);
-        let mut running: Vec<Ticket> = Vec::new();
+        let mut running: Vec<BreakerTicket> = Vec::new();
         // The probe that is waited for, and since when.
         let mut probe: Option<(u64, Duration)> = None;
         for step in steps {
@@ -364,7 +371,7 @@ proptest! {
                 Step::Admit => match breaker.admit(client(1), now) {
                     Ok(ticket) => {
                         if let Some(number) = ticket.probe {
-                            prop_assert_ne!(before.state, Shown::Normal);
+                            prop_assert_ne!(before.state, BreakerState::Normal);
                             if let Some((_, since)) = probe.replace((number, now)) {
                                 prop_assert!(since + COOLDOWN <= now, "two probes at a time");
                             }
@@ -372,7 +379,7 @@ proptest! {
                         running.push(ticket);
                     }
                     Err(retry_in) => {
-                        prop_assert_ne!(before.state, Shown::Normal, "a normal one rejects nothing");
+                        prop_assert_ne!(before.state, BreakerState::Normal, "a normal one rejects nothing");
                         prop_assert!(retry_in <= COOLDOWN && !retry_in.is_zero());
                     }
                 },
@@ -391,27 +398,27 @@ proptest! {
                         (Step::Succeed(_), None) => breaker.succeeded(&ticket, now),
                         _ => {
                             breaker.cancelled(&ticket, now);
-                            Change::Nothing
+                            BreakerChange::Nothing
                         }
                     };
                     let is_success =
                         matches!(step, Step::Succeed(_)) || fault == Some(Fault::Protocol);
                     let is_failure = fault.is_some_and(Fault::counts);
-                    if is_of_now && before.state == Shown::Normal {
+                    if is_of_now && before.state == BreakerState::Normal {
                         row = if is_success { 0 } else { row + u32::from(is_failure) };
                         let has_tripped = is_failure && row == THRESHOLD;
                         let expected = if has_tripped {
                             row = 0;
-                            Change::Tripped { failures: THRESHOLD }
+                            BreakerChange::Tripped { failures: THRESHOLD }
                         } else {
-                            Change::Nothing
+                            BreakerChange::Nothing
                         };
                         prop_assert_eq!(change, expected);
                     }
                     if !is_of_now {
-                        prop_assert_eq!(change, Change::Nothing);
+                        prop_assert_eq!(change, BreakerChange::Nothing);
                     }
-                    if change == Change::Normal || ticket.probe.is_some_and(|number| {
+                    if change == BreakerChange::Normal || ticket.probe.is_some_and(|number| {
                         probe.is_some_and(|(waited_for, _)| waited_for == number)
                     }) {
                         probe = None;
@@ -423,7 +430,7 @@ proptest! {
         now += COOLDOWN;
         let ticket = breaker.admit(client(1), now).expect("a probe at the latest");
         let _normal = breaker.succeeded(&ticket, at(0));
-        prop_assert_eq!(breaker.snapshot(now).state, Shown::Normal);
+        prop_assert_eq!(breaker.snapshot(now).state, BreakerState::Normal);
         prop_assert!(breaker.admit(client(1), now).is_ok() && breaker.admit(client(1), now).is_ok());
     }
 
@@ -446,11 +453,11 @@ proptest! {
                 continue;
             }
             row.push(number);
-            let change = breaker.failed(&ticket, Fault::Offline, Some(Incident::Timeout), now);
+            let change = breaker.failed(&ticket, Fault::Offline, Some(BreakerIncident::Timeout), now);
             let has_other =
                 uses.iter().any(|(other, used)| *other != number && *used + COOLDOWN >= now);
             let is_mixed = row.iter().any(|other| *other != number);
-            if let Change::Tripped { failures } = change {
+            if let BreakerChange::Tripped { failures } = change {
                 prop_assert_eq!(failures, THRESHOLD);
                 prop_assert!(!has_other || is_mixed, "by one client alone");
             } else if !has_other {
@@ -465,12 +472,12 @@ proptest! {
     ) {
         let settings = Settings { failure_threshold: 1000, cooldown: COOLDOWN };
         let mut breaker = Breaker::new(settings);
-        let wave: Vec<Ticket> =
+        let wave: Vec<BreakerTicket> =
             incidents.iter().map(|_| breaker.admit(client(1), at(0)).expect("it passes")).collect();
         let mut met = std::collections::BTreeSet::new();
         for (ticket, (number, is_dial)) in wave.iter().zip(incidents) {
             let incident =
-                if is_dial { Incident::Dial(number) } else { Incident::Connection(number) };
+                if is_dial { BreakerIncident::Dial(number) } else { BreakerIncident::Connection(number) };
             let _nothing = breaker.failed(ticket, Fault::Offline, Some(incident), at(0));
             // All that wait at a time meet one outage of the dial.
             met.insert(if is_dial { None } else { Some(number) });

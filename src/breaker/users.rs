@@ -8,7 +8,7 @@ use crate::holder::{Account, Holder};
 ///
 /// Two are enough to tell for any client whether another one has used the server.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Users {
+pub(super) struct RecentClients {
     last: Option<Use>,
     /// The last use by any other client than that of `last`.
     other: Option<Use>,
@@ -20,7 +20,7 @@ struct Use {
     at: Duration,
 }
 
-impl Users {
+impl RecentClients {
     /// Notes that `holder` uses the server. metamcp itself is no client.
     pub(super) fn note(&mut self, holder: Holder, now: Duration) {
         if holder.account == Account::Service {
@@ -44,15 +44,15 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::holder::Member;
+    use crate::holder::AccountMember;
 
     fn client(number: u64) -> Holder {
-        Holder { account: Account::User(1000), member: Member::Session(number) }
+        Holder { account: Account::User(1000), member: AccountMember::Session(number) }
     }
 
     #[test]
     fn metamcp_is_no_other_client() {
-        let mut users = Users::default();
+        let mut users = RecentClients::default();
         users.note(client(1), Duration::ZERO);
         users.note(Holder::SERVICE, Duration::ZERO);
         assert!(!users.has_other(client(1), Duration::ZERO));
@@ -66,7 +66,7 @@ mod tests {
             asked in 0_u64..4,
             window in 0_u64..20,
         ) {
-            let (mut users, mut all, mut now) = (Users::default(), Vec::new(), 0);
+            let (mut users, mut all, mut now) = (RecentClients::default(), Vec::new(), 0);
             for (number, pause) in uses {
                 now += pause;
                 users.note(client(number), Duration::from_secs(now));

@@ -19,24 +19,24 @@ use tokio::{
 use crate::{
     backoff::Backoff,
     config::defaults,
-    control::client::{self, ClientError},
-    protocol::ndjson::{Line, Lines},
+    control::client::{self, ControlClientError},
+    protocol::ndjson::{LineDecoder, NdjsonLine},
     report::chain,
-    unsent::Unsent,
+    unsent::UnsentMessages,
 };
 
 mod outcome;
 mod relay;
 mod request;
 
-use relay::Relay;
+use relay::BridgeRelay;
 
 /// How much is read at a time, in bytes: what pipes and sockets hold.
 const READ_BYTES: usize = 64 << 10;
 
 /// The service, and what of it the client is to see.
 #[derive(Clone, Debug)]
-pub struct Target {
+pub struct BridgeTarget {
     /// The control socket.
     pub socket: PathBuf,
     /// The parameters of `mcp/attach`, JSON text.
@@ -49,20 +49,24 @@ struct Attachment {
     reader: OwnedReadHalf,
     writer: OwnedWriteHalf,
     /// What was read already.
-    lines: Lines,
+    lines: LineDecoder,
 }
 
 /// Passes messages on between a client and the service at `target` until the client goes.
 ///
 /// # Errors
 ///
-/// [`ClientError`] when the service does not take the client in the first place. Later it is tried
+/// [`ControlClientError`] when the service does not take the client in the first place. Later it is tried
 /// again for as long as the client is there.
 ///
 /// # Cancel safety
 ///
 /// Dropped, what the client has asked is cancelled.
-pub async fn run<R, W>(target: &Target, reader: R, writer: W) -> Result<(), ClientError>
+pub async fn run<R, W>(
+    target: &BridgeTarget,
+    reader: R,
+    writer: W,
+) -> Result<(), ControlClientError>
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
@@ -71,24 +75,24 @@ where
 }
 
 struct Bridge<'a> {
-    target: &'a Target,
+    target: &'a BridgeTarget,
     started: Instant,
-    relay: Relay,
+    relay: BridgeRelay,
     /// Becomes the next attachment, while there is none.
-    attaching: Option<BoxFuture<'a, Result<Attachment, ClientError>>>,
+    attaching: Option<BoxFuture<'a, Result<Attachment, ControlClientError>>>,
     was_attached: bool,
     backoff: Backoff,
     /// Where the service's messages come from, and what was read of them.
-    down: Option<(OwnedReadHalf, Lines)>,
+    down: Option<(OwnedReadHalf, LineDecoder)>,
     up: Option<OwnedWriteHalf>,
 }
 
 impl<'a> Bridge<'a> {
-    fn new(target: &'a Target) -> Self {
+    fn new(target: &'a BridgeTarget) -> Self {
         Self {
             target,
             started: Instant::now(),
-            relay: Relay::default(),
+            relay: BridgeRelay::default(),
             attaching: Some(Box::pin(attach(target))),
             was_attached: false,
             backoff: Backoff::new(defaults::BRIDGE_BACKOFF),
@@ -97,12 +101,12 @@ impl<'a> Bridge<'a> {
         }
     }
 
-    async fn run<R, W>(mut self, mut reader: R, mut writer: W) -> Result<(), ClientError>
+    async fn run<R, W>(mut self, mut reader: R, mut writer: W) -> Result<(), ControlClientError>
     where
         R: AsyncRead + Unpin,
         W: AsyncWrite + Unpin,
     {
-        let mut lines = Lines::new(defaults::BODY_BYTES_MAX);
+        let mut lines = LineDecoder::new(defaults::BODY_BYTES_MAX);
         let mut gone_at = None;
         loop {
             let relay = &mut self.relay;
@@ -153,10 +157,10 @@ impl<'a> Bridge<'a> {
     }
 
     /// Takes a line of the client.
-    fn take(&mut self, line: Line) {
+    fn take(&mut self, line: NdjsonLine) {
         match line {
-            Line::Whole(line) => self.relay.client_says(line, self.started.elapsed()),
-            Line::Oversized(line) => {
+            NdjsonLine::Whole(line) => self.relay.client_says(line, self.started.elapsed()),
+            NdjsonLine::Oversized(line) => {
                 self.relay.to_client.push(line.refusal(defaults::BODY_BYTES_MAX));
             }
         }
@@ -169,8 +173,8 @@ impl<'a> Bridge<'a> {
         if let Some((_, lines)) = &mut self.down {
             while let Some(line) = lines.next_line() {
                 match line {
-                    Line::Whole(line) => self.relay.service_says(line, now),
-                    Line::Oversized(line) => {
+                    NdjsonLine::Whole(line) => self.relay.service_says(line, now),
+                    NdjsonLine::Oversized(line) => {
                         tracing::error!(n_bytes = line.length, "message of the service dropped");
                     }
                 }
@@ -188,7 +192,10 @@ impl<'a> Bridge<'a> {
         }
     }
 
-    fn attached(&mut self, attached: Result<Attachment, ClientError>) -> Result<(), ClientError> {
+    fn attached(
+        &mut self,
+        attached: Result<Attachment, ControlClientError>,
+    ) -> Result<(), ControlClientError> {
         match attached {
             Ok(Attachment { reader, writer, lines }) => {
                 if std::mem::replace(&mut self.was_attached, true) {
@@ -202,7 +209,7 @@ impl<'a> Bridge<'a> {
             }
             Err(error) if !self.was_attached => Err(error),
             Err(error) => {
-                if let ClientError::Refused(refusal) = &error {
+                if let ControlClientError::Refused(refusal) = &error {
                     tracing::warn!(error = chain(&error), "the service does not take us back");
                     self.relay.refused(refusal.message.clone());
                 }
@@ -218,7 +225,7 @@ impl<'a> Bridge<'a> {
 }
 
 /// Attaches to the service.
-async fn attach(target: &Target) -> Result<Attachment, ClientError> {
+async fn attach(target: &BridgeTarget) -> Result<Attachment, ControlClientError> {
     let length_max = defaults::BRIDGE_ANSWER_BYTES_MAX;
     let (stream, lines) = client::attach(&target.socket, &target.params, length_max).await?;
     let (reader, writer) = stream.into_split();
@@ -227,8 +234,8 @@ async fn attach(target: &Target) -> Result<Attachment, ClientError> {
 
 /// Waits for the attachment that is being made; nothing where none is.
 async fn attached(
-    attaching: &mut Option<BoxFuture<'_, Result<Attachment, ClientError>>>,
-) -> Option<Result<Attachment, ClientError>> {
+    attaching: &mut Option<BoxFuture<'_, Result<Attachment, ControlClientError>>>,
+) -> Option<Result<Attachment, ControlClientError>> {
     let attached = attaching.as_mut()?.await;
     *attaching = None;
     Some(attached)
@@ -236,7 +243,7 @@ async fn attached(
 
 /// Reads more of what the service says, and tells whether it may say more still; nothing while it is
 /// away.
-async fn read(down: &mut Option<(OwnedReadHalf, Lines)>) -> Option<bool> {
+async fn read(down: &mut Option<(OwnedReadHalf, LineDecoder)>) -> Option<bool> {
     let (reader, lines) = down.as_mut()?;
     lines.buffer().reserve(READ_BYTES);
     Some(matches!(reader.read_buf(lines.buffer()).await, Ok(1..)))
@@ -244,7 +251,7 @@ async fn read(down: &mut Option<(OwnedReadHalf, Lines)>) -> Option<bool> {
 
 /// Writes what is for the service; nothing while there is nothing to do. Where it is not taken, the
 /// other half of the connection tells why.
-async fn write(up: &mut Option<OwnedWriteHalf>, unsent: &mut Unsent) -> Option<()> {
+async fn write(up: &mut Option<OwnedWriteHalf>, unsent: &mut UnsentMessages) -> Option<()> {
     let writer = up.as_mut().filter(|_| !unsent.is_empty())?;
     if unsent.write(writer).await.is_err() {
         *up = None;

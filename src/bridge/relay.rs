@@ -24,19 +24,19 @@ use bytes::Bytes;
 
 use super::{
     outcome,
-    request::{Kind, Request},
+    request::{BridgedMethod, BridgedRequest},
 };
 use crate::{
     config::defaults,
     ingress::pipe::DETACHED,
     protocol::{
-        Batch, Members, Message, Shape,
-        jsonrpc::Part,
-        mcp::{List, method},
+        Batch, Message, MessageKind, ObjectMembers,
+        jsonrpc::MessagePart,
+        mcp::{ListKind, method},
         modern::SUBSCRIPTION_ID,
         version,
     },
-    unsent::Unsent,
+    unsent::UnsentMessages,
 };
 
 /// How the ids of our own requests begin, JSON text.
@@ -44,11 +44,11 @@ const OWN: &str = "\"metamcp-stdio-";
 
 /// The state of a bridge, and what is to be written to either side.
 #[derive(Debug, Default)]
-pub(super) struct Relay {
+pub(super) struct BridgeRelay {
     /// What goes to the client.
-    pub(super) to_client: Unsent,
+    pub(super) to_client: UnsentMessages,
     /// What goes to the service; nothing while it is away.
-    pub(super) to_service: Unsent,
+    pub(super) to_service: UnsentMessages,
     link: Link,
     memory: Memory,
     /// Requests that the service has not answered, in the order in which they were sent.
@@ -87,7 +87,7 @@ struct Memory {
     /// The answer was passed on.
     is_greeted: bool,
     /// The lists of whose changes the client is told.
-    lists: Vec<List>,
+    lists: Vec<ListKind>,
     has_batches: bool,
     initialized: Option<Bytes>,
     level: Option<Bytes>,
@@ -97,7 +97,7 @@ struct Memory {
 #[derive(Debug)]
 struct Sent {
     number: u64,
-    request: Request,
+    request: BridgedRequest,
 }
 
 #[derive(Debug)]
@@ -108,7 +108,7 @@ struct Waiting {
 
 #[derive(Debug)]
 enum What {
-    Request(Request),
+    Request(BridgedRequest),
     /// A notification or an answer.
     Other(Bytes),
 }
@@ -122,7 +122,7 @@ impl What {
     }
 }
 
-impl Relay {
+impl BridgeRelay {
     /// Takes a line of the client.
     pub(super) fn client_says(&mut self, line: Bytes, now: Duration) {
         if Batch::is_one(&line) {
@@ -133,9 +133,9 @@ impl Relay {
             return self.pass_other(line, now);
         };
         match message.shape() {
-            Shape::Request => self.ask(Request::of(&message), now),
-            Shape::Response => self.answer(&message, now),
-            Shape::Notification => match message.method() {
+            MessageKind::Request => self.ask(BridgedRequest::of(&message), now),
+            MessageKind::Response => self.answer(&message, now),
+            MessageKind::Notification => match message.method() {
                 Some(method::CANCELLED) => self.cancel(&message, now),
                 Some(method::INITIALIZED) => {
                     self.memory.initialized = Some(line.clone());
@@ -152,7 +152,7 @@ impl Relay {
             let answers = Batch::parse(&line, defaults::BATCH_MESSAGES_MAX);
             let answers = answers.into_iter().flat_map(Batch::into_members).flatten();
             for answer in answers {
-                let id = answer.part(Part::Id).unwrap_or_default();
+                let id = answer.part(MessagePart::Id).unwrap_or_default();
                 self.forget(|request| request.is_batch() && request.has(id));
             }
             return self.to_client.push(line);
@@ -161,14 +161,15 @@ impl Relay {
             return self.to_client.push(line);
         };
         match message.shape() {
-            Shape::Request => {
+            MessageKind::Request => {
                 self.n_questions += 1;
-                let id = message.part(Part::Id).unwrap_or("null").to_owned();
+                let id = message.part(MessagePart::Id).unwrap_or("null").to_owned();
                 self.questions.insert(self.n_questions, id);
-                self.to_client.push(message.edit([(Part::Id, &self.n_questions.to_string())]));
+                self.to_client
+                    .push(message.edit([(MessagePart::Id, &self.n_questions.to_string())]));
             }
-            Shape::Response => self.answered(&message, line, now),
-            Shape::Notification => match message.method() {
+            MessageKind::Response => self.answered(&message, line, now),
+            MessageKind::Notification => match message.method() {
                 Some(DETACHED) => self.n_taken = Some(n_taken(&message)),
                 Some(method::CANCELLED) => self.recalled(&message),
                 Some(method::SUBSCRIPTIONS_ACKNOWLEDGED) => self.acknowledged(&message, line),
@@ -270,15 +271,15 @@ impl Relay {
     }
 
     fn take_batch(&mut self, line: Bytes, now: Duration) {
-        match Request::of_batch(&line).filter(|_| self.memory.has_batches) {
+        match BridgedRequest::of_batch(&line).filter(|_| self.memory.has_batches) {
             Some(request) => self.ask(request, now),
             // Nothing of it is answered, or the service says what is wrong with it.
             None => self.pass_other(line, now),
         }
     }
 
-    fn ask(&mut self, request: Request, now: Duration) {
-        if let (Kind::Handshake, false) = (&request.kind, self.memory.is_greeted) {
+    fn ask(&mut self, request: BridgedRequest, now: Duration) {
+        if let (BridgedMethod::Handshake, false) = (&request.kind, self.memory.is_greeted) {
             self.memory.handshake.clone_from(&request.line);
         }
         if self.link == Link::Up {
@@ -292,7 +293,7 @@ impl Relay {
         }
     }
 
-    fn send(&mut self, mut request: Request) {
+    fn send(&mut self, mut request: BridgedRequest) {
         let Some(line) = request.line.clone() else { return };
         self.n_sent += 1;
         self.to_service.push(line);
@@ -334,15 +335,15 @@ impl Relay {
 
     /// Passes the client's answer on to the server that asked, unless that is gone.
     fn answer(&mut self, answer: &Message, now: Duration) {
-        let asked = answer.integer(Part::Id).and_then(|id| self.questions.remove(&id));
+        let asked = answer.integer(MessagePart::Id).and_then(|id| self.questions.remove(&id));
         if let Some(id) = asked {
-            self.pass_other(answer.edit([(Part::Id, &id)]), now);
+            self.pass_other(answer.edit([(MessagePart::Id, &id)]), now);
         }
     }
 
     fn cancel(&mut self, cancelled: &Message, now: Duration) {
-        let Some(id) = cancelled.part(Part::CancelledId) else { return };
-        let is_meant = |request: &Request| !request.is_batch() && request.has(id);
+        let Some(id) = cancelled.part(MessagePart::CancelledId) else { return };
+        let is_meant = |request: &BridgedRequest| !request.is_batch() && request.has(id);
         let meant = self.waiting.iter().position(
             |waiting| matches!(&waiting.what, What::Request(request) if is_meant(request)),
         );
@@ -358,16 +359,16 @@ impl Relay {
 
     /// A server does not want to know any more what it has asked.
     fn recalled(&mut self, cancelled: &Message) {
-        let id = cancelled.part(Part::CancelledId).unwrap_or_default();
+        let id = cancelled.part(MessagePart::CancelledId).unwrap_or_default();
         let asked = self.questions.iter().find(|(_, asked)| *asked == id).map(|(ours, _)| *ours);
         if let Some(ours) = asked {
             self.questions.remove(&ours);
-            self.to_client.push(cancelled.edit([(Part::CancelledId, &ours.to_string())]));
+            self.to_client.push(cancelled.edit([(MessagePart::CancelledId, &ours.to_string())]));
         }
     }
 
     fn answered(&mut self, answer: &Message, line: Bytes, now: Duration) {
-        let id = answer.part(Part::Id).unwrap_or_default();
+        let id = answer.part(MessagePart::Id).unwrap_or_default();
         if id.starts_with(OWN) {
             if self.link == Link::Greeting(id.to_owned()) {
                 self.go_up(now);
@@ -379,9 +380,9 @@ impl Relay {
         let Some(at) = self.asked.iter().position(is_meant) else {
             return self.to_client.push(line);
         };
-        let result = answer.part(Part::Result);
+        let result = answer.part(MessagePart::Result);
         let sent = &mut self.asked[at];
-        if let (Kind::Listening { .. }, Some(_)) = (&sent.request.kind, result) {
+        if let (BridgedMethod::Listening { .. }, Some(_)) = (&sent.request.kind, result) {
             // The service stops: the next one is asked again.
             return;
         }
@@ -389,7 +390,7 @@ impl Relay {
         self.n_kept = self.n_kept.saturating_sub(request.n_bytes());
         if let Some(result) = result {
             self.memory.note(request, result);
-        } else if let Kind::Handshake = request.kind {
+        } else if let BridgedMethod::Handshake = request.kind {
             self.memory.handshake = None;
         }
         self.to_client.push(line);
@@ -399,22 +400,23 @@ impl Relay {
     /// while nobody listened, nobody knows.
     fn acknowledged(&mut self, message: &Message, line: Bytes) {
         let text = std::str::from_utf8(message.bytes()).unwrap_or_default();
-        let params = Members::one(text, "params").and_then(Members::read).unwrap_or_default();
-        let meta = params.get("_meta").and_then(Members::read).unwrap_or_default();
+        let params =
+            ObjectMembers::one(text, "params").and_then(ObjectMembers::read).unwrap_or_default();
+        let meta = params.get("_meta").and_then(ObjectMembers::read).unwrap_or_default();
         let id = meta.get(SUBSCRIPTION_ID).unwrap_or_default();
         let meant = self.asked.iter_mut().find(|sent| sent.request.has(id));
         let Some(Sent { request, .. }) = meant else { return self.to_client.push(line) };
-        let Kind::Listening { is_told } = &mut request.kind else {
+        let BridgedMethod::Listening { is_told } = &mut request.kind else {
             return self.to_client.push(line);
         };
         if !std::mem::replace(is_told, true) {
             return self.to_client.push(line);
         }
-        let heard = params.get("notifications").and_then(Members::read).unwrap_or_default();
+        let heard = params.get("notifications").and_then(ObjectMembers::read).unwrap_or_default();
         for (member, list) in [
-            ("toolsListChanged", List::Tools),
-            ("promptsListChanged", List::Prompts),
-            ("resourcesListChanged", List::Resources),
+            ("toolsListChanged", ListKind::Tools),
+            ("promptsListChanged", ListKind::Prompts),
+            ("resourcesListChanged", ListKind::Resources),
         ] {
             if heard.get(member) == Some("true") {
                 let params = format!(r#"{{"_meta":{{"{SUBSCRIPTION_ID}":{id}}}}}"#);
@@ -462,12 +464,12 @@ impl Relay {
         let id = format!("{OWN}{}\"", self.n_own);
         if let Ok(message) = Message::parse_own(line.clone()) {
             self.n_sent += 1;
-            self.to_service.push(message.edit([(Part::Id, &id)]));
+            self.to_service.push(message.edit([(MessagePart::Id, &id)]));
         }
         id
     }
 
-    fn forget(&mut self, is_meant: impl Fn(&Request) -> bool) {
+    fn forget(&mut self, is_meant: impl Fn(&BridgedRequest) -> bool) {
         if let Some(at) = self.asked.iter().position(|sent| is_meant(&sent.request)) {
             let request = self.asked.remove(at).request;
             self.n_kept = self.n_kept.saturating_sub(request.n_bytes());
@@ -480,42 +482,43 @@ impl Waiting {
     fn expires(&self) -> bool {
         !matches!(
             &self.what,
-            What::Request(Request { kind: Kind::Listening { is_told: true }, .. })
+            What::Request(BridgedRequest { kind: BridgedMethod::Listening { is_told: true }, .. })
         )
     }
 }
 
 impl Memory {
     /// Notes what the service has agreed to.
-    fn note(&mut self, request: Request, result: &str) {
+    fn note(&mut self, request: BridgedRequest, result: &str) {
         match request.kind {
-            Kind::Handshake => {
+            BridgedMethod::Handshake => {
                 self.is_greeted = true;
-                let result = Members::read(result).unwrap_or_default();
+                let result = ObjectMembers::read(result).unwrap_or_default();
                 let agreed = result.string("protocolVersion");
                 self.has_batches = agreed.is_some_and(|version| version::has_batches(&version));
-                let all = result.get("capabilities").and_then(Members::read).unwrap_or_default();
-                let tells = |list: &List| {
-                    let own = all.get(list.capability()).and_then(Members::read);
+                let all =
+                    result.get("capabilities").and_then(ObjectMembers::read).unwrap_or_default();
+                let tells = |list: &ListKind| {
+                    let own = all.get(list.capability()).and_then(ObjectMembers::read);
                     own.is_some_and(|own| own.get("listChanged") == Some("true"))
                 };
-                self.lists = [List::Tools, List::Prompts, List::Resources]
+                self.lists = [ListKind::Tools, ListKind::Prompts, ListKind::Resources]
                     .into_iter()
                     .filter(tells)
                     .collect();
             }
-            Kind::Level => self.level = request.line,
-            Kind::Watching(uri) => {
+            BridgedMethod::Level => self.level = request.line,
+            BridgedMethod::Watching(uri) => {
                 if let Some(line) = request.line
                     && self.watched.len() < defaults::WATCHED_MAX
                 {
                     self.watched.insert(uri, line);
                 }
             }
-            Kind::Unwatching(uri) => {
+            BridgedMethod::Unwatching(uri) => {
                 self.watched.remove(&uri);
             }
-            Kind::Listening { .. } | Kind::Reading | Kind::Acting => {}
+            BridgedMethod::Listening { .. } | BridgedMethod::Reading | BridgedMethod::Acting => {}
         }
     }
 }
@@ -523,7 +526,8 @@ impl Memory {
 /// Returns how many messages a service says that it has taken; where it does not, all of them.
 fn n_taken(detached: &Message) -> u64 {
     let text = std::str::from_utf8(detached.bytes()).unwrap_or_default();
-    let params = Members::one(text, "params").and_then(Members::read).unwrap_or_default();
+    let params =
+        ObjectMembers::one(text, "params").and_then(ObjectMembers::read).unwrap_or_default();
     params.get("read").and_then(|number| number.parse().ok()).unwrap_or(u64::MAX)
 }
 

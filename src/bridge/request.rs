@@ -7,26 +7,26 @@ use bytes::Bytes;
 use crate::{
     config::defaults,
     protocol::{
-        Batch, Era, Message, Pieces, RpcError, Shape, batch, jsonrpc::Part, mcp::method,
-        modern::version_of,
+        Batch, ByteChunks, Era, Message, MessageKind, RpcError, batch, jsonrpc::MessagePart,
+        mcp::method, modern::version_of,
     },
 };
 
 /// What is asked and has no answer.
 #[derive(Debug)]
-pub(super) struct Request {
+pub(super) struct BridgedRequest {
     /// Ids, JSON text; of a batch, one for each of its requests.
     ids: Vec<Box<str>>,
     is_batch: bool,
     era: Era,
-    pub(super) kind: Kind,
+    pub(super) kind: BridgedMethod,
     /// The whole of it, as the client wrote it; absent where there was no room to keep it.
     pub(super) line: Option<Bytes>,
 }
 
 /// What it is about.
 #[derive(Debug)]
-pub(super) enum Kind {
+pub(super) enum BridgedMethod {
     Handshake,
     /// It sets the log level.
     Level,
@@ -43,22 +43,22 @@ pub(super) enum Kind {
     Acting,
 }
 
-impl Request {
+impl BridgedRequest {
     /// Returns a request as it is.
     pub(super) fn of(request: &Message) -> Self {
-        let id = request.part(Part::Id).unwrap_or("null");
-        let uri = || request.string(Part::Uri).unwrap_or_default();
+        let id = request.part(MessagePart::Id).unwrap_or("null");
+        let uri = || request.string(MessagePart::Uri).unwrap_or_default();
         let kind = match request.method().unwrap_or_default() {
-            method::INITIALIZE => Kind::Handshake,
-            method::LOGGING_SET_LEVEL => Kind::Level,
-            method::RESOURCES_SUBSCRIBE => Kind::Watching(uri()),
-            method::RESOURCES_UNSUBSCRIBE => Kind::Unwatching(uri()),
-            method::SUBSCRIPTIONS_LISTEN => Kind::Listening { is_told: false },
-            method::DISCOVER => Kind::Reading,
+            method::INITIALIZE => BridgedMethod::Handshake,
+            method::LOGGING_SET_LEVEL => BridgedMethod::Level,
+            method::RESOURCES_SUBSCRIBE => BridgedMethod::Watching(uri()),
+            method::RESOURCES_UNSUBSCRIBE => BridgedMethod::Unwatching(uri()),
+            method::SUBSCRIPTIONS_LISTEN => BridgedMethod::Listening { is_told: false },
+            method::DISCOVER => BridgedMethod::Reading,
             // What is asked again with answers in it belongs to a call that is held for them.
-            _ if request.part(Part::RequestState).is_some() => Kind::Acting,
-            asked if method::READING.contains(&asked) => Kind::Reading,
-            _ => Kind::Acting,
+            _ if request.part(MessagePart::RequestState).is_some() => BridgedMethod::Acting,
+            asked if method::READING.contains(&asked) => BridgedMethod::Reading,
+            _ => BridgedMethod::Acting,
         };
         let era = if version_of(request).is_some() { Era::Modern } else { Era::Legacy };
         let line = Some(request.bytes().clone());
@@ -68,14 +68,15 @@ impl Request {
     /// Returns a batch in which something is asked.
     pub(super) fn of_batch(line: &Bytes) -> Option<Self> {
         let batch = Batch::parse(line, defaults::BATCH_MESSAGES_MAX).ok()?;
-        let asked = batch.into_members().flatten().filter(|one| one.shape() == Shape::Request);
+        let asked =
+            batch.into_members().flatten().filter(|one| one.shape() == MessageKind::Request);
         let (mut ids, mut reads) = (Vec::new(), true);
         for request in asked {
             let request = Self::of(&request);
-            reads &= matches!(request.kind, Kind::Reading);
+            reads &= matches!(request.kind, BridgedMethod::Reading);
             ids.extend(request.ids);
         }
-        let kind = if reads { Kind::Reading } else { Kind::Acting };
+        let kind = if reads { BridgedMethod::Reading } else { BridgedMethod::Acting };
         let (is_batch, era, line) = (true, Era::Legacy, Some(line.clone()));
         (!ids.is_empty()).then_some(Self { ids, is_batch, era, kind, line })
     }
@@ -92,13 +93,13 @@ impl Request {
     /// Tells whether it may be done twice.
     pub(super) fn is_harmless(&self) -> bool {
         match self.kind {
-            Kind::Handshake
-            | Kind::Level
-            | Kind::Watching(_)
-            | Kind::Unwatching(_)
-            | Kind::Listening { .. }
-            | Kind::Reading => true,
-            Kind::Acting => false,
+            BridgedMethod::Handshake
+            | BridgedMethod::Level
+            | BridgedMethod::Watching(_)
+            | BridgedMethod::Unwatching(_)
+            | BridgedMethod::Listening { .. }
+            | BridgedMethod::Reading => true,
+            BridgedMethod::Acting => false,
         }
     }
 
@@ -108,12 +109,12 @@ impl Request {
     }
 
     /// Returns its answer where it has failed.
-    pub(super) fn failed(&self, error: &RpcError) -> Pieces {
+    pub(super) fn failed(&self, error: &RpcError) -> ByteChunks {
         let error = error.clone().for_era(self.era);
-        let mut answers = self.ids.iter().map(|id| Pieces::from(error.render(Some(id))));
+        let mut answers = self.ids.iter().map(|id| ByteChunks::from(error.render(Some(id))));
         match self.is_batch {
             true => batch::merge(answers),
-            false => answers.next().unwrap_or_else(|| Pieces::from(error.render(None))),
+            false => answers.next().unwrap_or_else(|| ByteChunks::from(error.render(None))),
         }
     }
 }

@@ -19,7 +19,7 @@ use crate::{config::defaults::MEMORY_KEPT_DIVISOR, holder::Account};
 
 /// The accounts of a memory budget.
 #[derive(Debug)]
-pub(super) struct Ledger<A> {
+pub(super) struct AccountLedger<A> {
     max: usize,
     used: usize,
     peak: usize,
@@ -37,7 +37,7 @@ pub(super) struct Ledger<A> {
 
 /// A place in the queue of an account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Ticket {
+pub(super) struct LedgerTicket {
     number: u64,
     account: Option<Account>,
 }
@@ -52,14 +52,14 @@ struct Waiting<A> {
 
 /// A decision about an asker that has waited.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Decision<A> {
+pub(super) enum LedgerDecision<A> {
     /// It has as many bytes now, for the account that it has named.
     Granted(A, Option<Account>, usize),
     /// It gets none of those that it wanted, for the account that it has named.
     Refused(A, Option<Account>, usize),
 }
 
-impl<A> Ledger<A> {
+impl<A> AccountLedger<A> {
     /// Returns the accounts of a budget of `max` bytes, none of which is in use.
     pub(super) const fn new(max: usize) -> Self {
         Self {
@@ -103,8 +103,8 @@ impl<A> Ledger<A> {
         account: Option<Account>,
         wanted: usize,
         holds: usize,
-    ) -> (Ticket, Vec<Decision<A>>) {
-        let ticket = Ticket { number: self.n_tickets, account };
+    ) -> (LedgerTicket, Vec<LedgerDecision<A>>) {
+        let ticket = LedgerTicket { number: self.n_tickets, account };
         self.n_tickets += 1;
         self.waiters_hold += holds;
         let queue = self.queues.entry(account).or_default();
@@ -113,7 +113,7 @@ impl<A> Ledger<A> {
     }
 
     /// Ends a wait, if it is not over yet.
-    pub(super) fn withdraw(&mut self, ticket: Ticket) -> Vec<Decision<A>> {
+    pub(super) fn withdraw(&mut self, ticket: LedgerTicket) -> Vec<LedgerDecision<A>> {
         if self.leave(ticket).is_some() { self.decide() } else { Vec::new() }
     }
 
@@ -122,7 +122,7 @@ impl<A> Ledger<A> {
         &mut self,
         account: Option<Account>,
         n_bytes: usize,
-    ) -> Vec<Decision<A>> {
+    ) -> Vec<LedgerDecision<A>> {
         self.used -= n_bytes;
         self.freed += n_bytes as u64;
         if let Some(account) = account {
@@ -132,7 +132,7 @@ impl<A> Ledger<A> {
     }
 
     /// Counts so many bytes for `account` no longer.
-    pub(super) fn release(&mut self, account: Account, n_bytes: usize) -> Vec<Decision<A>> {
+    pub(super) fn release(&mut self, account: Account, n_bytes: usize) -> Vec<LedgerDecision<A>> {
         self.take_from_share(account, n_bytes);
         self.decide_if_asked()
     }
@@ -158,12 +158,12 @@ impl<A> Ledger<A> {
         if self.share(account).saturating_add(wanted) <= kept { self.max } else { self.max - kept }
     }
 
-    fn decide_if_asked(&mut self) -> Vec<Decision<A>> {
+    fn decide_if_asked(&mut self) -> Vec<LedgerDecision<A>> {
         if self.is_awaited() { self.decide() } else { Vec::new() }
     }
 
     /// Changes the size of the budget. What is in use beyond it stays until it is given back.
-    pub(super) fn resize(&mut self, max: usize) -> Vec<Decision<A>> {
+    pub(super) fn resize(&mut self, max: usize) -> Vec<LedgerDecision<A>> {
         self.max = max;
         self.decide()
     }
@@ -196,9 +196,9 @@ impl<A> Ledger<A> {
 
     /// Serves those that wait, as far as there is room. It looks at one of each account, and at those
     /// behind the ones that it serves.
-    fn decide(&mut self) -> Vec<Decision<A>> {
+    fn decide(&mut self) -> Vec<LedgerDecision<A>> {
         let mut decisions = Vec::new();
-        let mut heads: BTreeSet<Ticket> =
+        let mut heads: BTreeSet<LedgerTicket> =
             self.queues.keys().filter_map(|account| self.head(*account)).collect();
         while let Some(ticket) = heads.pop_first() {
             let Some(wanted) = self.wanted(ticket) else { continue };
@@ -217,38 +217,38 @@ impl<A> Ledger<A> {
             let Some(Waiting { asker, .. }) = self.leave(ticket) else { continue };
             heads.extend(self.head(account));
             decisions.push(match is_possible {
-                true => Decision::Granted(asker, account, wanted),
-                false => Decision::Refused(asker, account, wanted),
+                true => LedgerDecision::Granted(asker, account, wanted),
+                false => LedgerDecision::Refused(asker, account, wanted),
             });
         }
         while self.waiters_hold >= self.used
             && let Some(newest) = self.newest()
             && let Some(Waiting { asker, wanted, .. }) = self.leave(newest)
         {
-            decisions.push(Decision::Refused(asker, newest.account, wanted));
+            decisions.push(LedgerDecision::Refused(asker, newest.account, wanted));
         }
         decisions
     }
 
     /// Returns the oldest of an account that wait.
-    fn head(&self, account: Option<Account>) -> Option<Ticket> {
+    fn head(&self, account: Option<Account>) -> Option<LedgerTicket> {
         let (number, _) = self.queues.get(&account)?.first_key_value()?;
-        Some(Ticket { number: *number, account })
+        Some(LedgerTicket { number: *number, account })
     }
 
-    fn newest(&self) -> Option<Ticket> {
+    fn newest(&self) -> Option<LedgerTicket> {
         let last = |(account, queue): (&Option<Account>, &BTreeMap<u64, _>)| {
             let (number, _) = queue.last_key_value()?;
-            Some(Ticket { number: *number, account: *account })
+            Some(LedgerTicket { number: *number, account: *account })
         };
         self.queues.iter().filter_map(last).max()
     }
 
-    fn wanted(&self, ticket: Ticket) -> Option<usize> {
+    fn wanted(&self, ticket: LedgerTicket) -> Option<usize> {
         Some(self.queues.get(&ticket.account)?.get(&ticket.number)?.wanted)
     }
 
-    fn leave(&mut self, ticket: Ticket) -> Option<Waiting<A>> {
+    fn leave(&mut self, ticket: LedgerTicket) -> Option<Waiting<A>> {
         let queue = self.queues.get_mut(&ticket.account)?;
         let waiting = queue.remove(&ticket.number)?;
         if queue.is_empty() {

@@ -2,20 +2,20 @@
 
 use bytes::{Bytes, BytesMut};
 
-use super::{MemoryExhausted, Reservation};
+use super::{MemoryExhausted, MemoryReservation};
 use crate::{
     config::defaults,
     holder::Account,
-    protocol::ndjson::{Line, Lines, Oversized},
+    protocol::ndjson::{LineDecoder, NdjsonLine, OversizedLine},
 };
 
 /// Cuts a stream of bytes into lines. A line for which there is no memory is read to its end all the
 /// same, and not kept.
 #[derive(Debug)]
 pub struct MeteredLines {
-    lines: Lines,
+    lines: LineDecoder,
     /// The bytes of the buffer beyond what every connection has.
-    held: Reservation,
+    held: MemoryReservation,
     /// The reason why the line that is read now is not kept.
     refused: Option<MemoryExhausted>,
     length_max: usize,
@@ -27,9 +27,9 @@ pub enum MeteredLine {
     /// A line without its newline; never empty. Its bytes count for as long as they live.
     Whole(Bytes),
     /// A line longer than the limit.
-    Oversized(Oversized),
+    Oversized(OversizedLine),
     /// A line for which there was no memory.
-    Refused(Oversized, MemoryExhausted),
+    Refused(OversizedLine, MemoryExhausted),
 }
 
 impl MeteredLines {
@@ -44,7 +44,7 @@ impl MeteredLines {
     }
 
     fn counted_for(account: Option<Account>, length_max: usize) -> Self {
-        let (lines, held) = (Lines::new(length_max), Reservation::of(account));
+        let (lines, held) = (LineDecoder::new(length_max), MemoryReservation::of(account));
         Self { lines, held, refused: None, length_max }
     }
 
@@ -82,7 +82,7 @@ impl MeteredLines {
         self.metered(line)
     }
 
-    fn metered(&mut self, line: Option<Line>) -> Option<MeteredLine> {
+    fn metered(&mut self, line: Option<NdjsonLine>) -> Option<MeteredLine> {
         let Some(line) = line else {
             // A line beyond the limit is not kept, and neither is a small rest.
             if self.held.n_bytes() > 0
@@ -93,17 +93,17 @@ impl MeteredLines {
             return None;
         };
         Some(match line {
-            Line::Oversized(line) => match self.refused.take() {
+            NdjsonLine::Oversized(line) => match self.refused.take() {
                 Some(exhausted) => MeteredLine::Refused(line, exhausted),
                 None => MeteredLine::Oversized(line),
             },
-            Line::Whole(line) if line.len() < defaults::MEMORY_COUNTED_MIN => {
+            NdjsonLine::Whole(line) if line.len() < defaults::MEMORY_COUNTED_MIN => {
                 MeteredLine::Whole(line)
             }
             // A large line has left the buffer to what comes after it.
-            Line::Whole(line) => match self.held.count(line.clone()) {
+            NdjsonLine::Whole(line) => match self.held.count(line.clone()) {
                 Ok(line) => MeteredLine::Whole(line),
-                Err(exhausted) => MeteredLine::Refused(Oversized::of(&line), exhausted),
+                Err(exhausted) => MeteredLine::Refused(OversizedLine::of(&line), exhausted),
             },
         })
     }

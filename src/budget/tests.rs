@@ -107,11 +107,11 @@ fn bytes_count_for_their_account_as_long_as_they_live_and_a_refusal_says_how_man
 
 #[derive(Debug)]
 struct Comfort {
-    held: Mutex<Option<Reservation>>,
+    held: Mutex<Option<MemoryReservation>>,
     n_asked: AtomicUsize,
 }
 
-impl Reclaim for Comfort {
+impl ReclaimableMemory for Comfort {
     fn reclaim(&self) {
         self.n_asked.fetch_add(1, Ordering::Relaxed);
         let held = self.held.lock().expect("unpoisoned").take();
@@ -124,7 +124,7 @@ fn what_is_kept_for_comfort_makes_room_before_anything_is_refused() {
     let budget = budget(100);
     let held = Mutex::new(Some(budget.try_reserve(80).expect("room")));
     let comfort = Arc::new(Comfort { held, n_asked: AtomicUsize::new(0) });
-    let known: Arc<dyn Reclaim> = Arc::<Comfort>::clone(&comfort);
+    let known: Arc<dyn ReclaimableMemory> = Arc::<Comfort>::clone(&comfort);
     budget.reclaims(Arc::downgrade(&known));
     let mut taken = budget.try_reserve(10).expect("room");
     assert_eq!(comfort.n_asked.load(Ordering::Relaxed), 0);
@@ -139,7 +139,7 @@ fn what_is_kept_for_comfort_makes_room_for_an_answer_of_an_account_that_has_much
     let budget = budget(100 * KIB);
     let held = Mutex::new(Some(budget.try_reserve(20 * KIB).expect("room")));
     let comfort = Arc::new(Comfort { held, n_asked: AtomicUsize::new(0) });
-    let known: Arc<dyn Reclaim> = Arc::<Comfort>::clone(&comfort);
+    let known: Arc<dyn ReclaimableMemory> = Arc::<Comfort>::clone(&comfort);
     budget.reclaims(Arc::downgrade(&known));
     let answer = |account, length: usize| {
         let bytes = budget.try_reserve(length).expect("room").attach(vec![1; length].into());
@@ -170,7 +170,7 @@ proptest! {
         steps in prop::collection::vec((0..5_usize, 0..200_usize), 0..60)
     ) {
         let budget = budget(1000);
-        let mut live: Vec<Reservation> = Vec::new();
+        let mut live: Vec<MemoryReservation> = Vec::new();
         let mut bytes: Vec<Bytes> = Vec::new();
         for (step, size) in steps {
             match (step, live.pop()) {
@@ -193,7 +193,7 @@ proptest! {
                 (4, Some(last)) => bytes.push(last.attach(vec![0; size].into())),
                 (_, last) => drop(last),
             }
-            let reserved: usize = live.iter().map(Reservation::n_bytes).sum();
+            let reserved: usize = live.iter().map(MemoryReservation::n_bytes).sum();
             let used = budget.usage().used_bytes;
             prop_assert!(used >= reserved && used <= 1000);
             prop_assert!(used <= reserved + bytes.iter().map(Bytes::len).sum::<usize>());

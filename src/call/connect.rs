@@ -6,10 +6,10 @@ use tokio::time::{self, Instant};
 
 use super::CallError;
 use crate::{
-    config::Transport,
-    connection::{Failure, Limits, Owner},
+    config::TransportConfig,
+    connection::{ConnectionLimits, RequestFailure, SessionOwner},
     holder::Holder,
-    pool::{Lease, Slot, SlotError, Tripped},
+    pool::{BreakerOpen, ConnectionLease, ServerSlot, SlotError},
 };
 
 /// Returns a connection for `owner`, as [`connection`] does, within the time that a request may take
@@ -23,10 +23,10 @@ use crate::{
 ///
 /// Safe.
 pub async fn connect(
-    slot: &Arc<Slot>,
-    owner: Option<&Owner>,
-    limits: Limits,
-) -> Result<Lease, CallError> {
+    slot: &Arc<ServerSlot>,
+    owner: Option<&SessionOwner>,
+    limits: ConnectionLimits,
+) -> Result<ConnectionLease, CallError> {
     let silence = limits.silence.min(limits.total);
     // Boxed: those who mostly need none need not have the room.
     within(slot, limits.total, Box::pin(connection(slot, owner, silence))).await
@@ -47,18 +47,17 @@ pub async fn connect(
 ///
 /// Safe.
 pub async fn connection(
-    slot: &Arc<Slot>,
-    owner: Option<&Owner>,
+    slot: &Arc<ServerSlot>,
+    owner: Option<&SessionOwner>,
     silence: Duration,
-) -> Result<Lease, CallError> {
+) -> Result<ConnectionLease, CallError> {
     let until = Instant::now() + silence;
     let mut slot = Arc::clone(slot);
     loop {
         let server = || slot.name().clone();
-        let permit = slot
-            .gate()
-            .admit(Holder::SERVICE)
-            .map_err(|Tripped { retry_in }| CallError::Tripped { server: server(), retry_in })?;
+        let permit = slot.gate().admit(Holder::SERVICE).map_err(|BreakerOpen { retry_in }| {
+            CallError::Tripped { server: server(), retry_in }
+        })?;
         let source = match slot.lease(owner, until).await {
             Ok(lease) => return Ok(lease),
             Err(source) => source,
@@ -74,19 +73,19 @@ pub async fn connection(
 }
 
 /// A connection for a request, or why there is none.
-pub(super) struct Dialled {
-    pub(super) leased: Result<Lease, CallError>,
+pub(super) struct RequestConnection {
+    pub(super) leased: Result<ConnectionLease, CallError>,
     /// How often the server was started for the request: a process launched, or a unit connected.
     pub(super) n_starts: u32,
 }
 
 /// Returns a connection, whatever the breaker says.
 pub(super) async fn lease(
-    slot: &Slot,
+    slot: &ServerSlot,
     holder: Holder,
-    owner: Option<&Owner>,
-    limits: Limits,
-) -> Dialled {
+    owner: Option<&SessionOwner>,
+    limits: ConnectionLimits,
+) -> RequestConnection {
     let refused =
         |source: SlotError| CallError::NotConnected { server: slot.name().clone(), source };
     // A dial that is under way already was begun for another request.
@@ -95,24 +94,24 @@ pub(super) async fn lease(
     let leasing = slot.lease_for(holder, owner, until);
     let leased = within(slot, limits.total, async { leasing.await.map_err(refused) }).await;
     let n_starts = match &leased {
-        _ if matches!(slot.declared().transport, Transport::Http { .. }) => 0,
+        _ if matches!(slot.declared().transport, TransportConfig::Http { .. }) => 0,
         Ok(lease) if lease.connection.generation() > generation => lease.connection.n_opened(),
         Err(CallError::NotConnected { source: SlotError::Dial { attempt, .. }, .. }) => {
             u32::from(*attempt > attempts)
         }
         Ok(_) | Err(_) => 0,
     };
-    Dialled { leased, n_starts }
+    RequestConnection { leased, n_starts }
 }
 
 /// Where both waits end at the same time, the one inside has its say first: it knows what is missing.
 async fn within(
-    slot: &Slot,
+    slot: &ServerSlot,
     patience: Duration,
-    leased: impl Future<Output = Result<Lease, CallError>>,
-) -> Result<Lease, CallError> {
+    leased: impl Future<Output = Result<ConnectionLease, CallError>>,
+) -> Result<ConnectionLease, CallError> {
     time::timeout(patience, leased).await.unwrap_or_else(|_| {
-        let (server, source) = (slot.name().clone(), Failure::NotInTime { after: patience });
+        let (server, source) = (slot.name().clone(), RequestFailure::NotInTime { after: patience });
         Err(CallError::Failed { server, source })
     })
 }
@@ -122,7 +121,7 @@ mod tests {
     use super::*;
     use crate::{
         config::{self, Config},
-        connection::in_process::{Servers, declared},
+        connection::in_process::{InProcessLauncher, declared},
         fault::Fault,
         name::ServerName,
         pool::Pool,
@@ -130,12 +129,12 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn who_waits_for_room_until_its_time_is_over_is_told_so_and_no_server_is_blamed() {
-        let (dialer, _announced) = Servers::new().dialer();
+        let (dialer, _announced) = InProcessLauncher::new().dialer();
         let server = |name| (ServerName::new(name).expect("a name"), Arc::new(declared(name)));
         let pool = Pool::new(
             dialer,
             &Config {
-                pool: config::Pool { size: 1, ..config::Pool::default() },
+                pool: config::PoolConfig { size: 1, ..config::PoolConfig::default() },
                 servers: ["a", "b"].map(server).into(),
                 ..Config::default()
             },
@@ -143,7 +142,7 @@ mod tests {
         let [a, b] = ["a", "b"].map(|name| pool.slot(name).expect("declared"));
         let silence = Duration::from_secs(60);
         // What is left for the second attempt of a request, say.
-        let limits = Limits { silence, total: silence / 2 };
+        let limits = ConnectionLimits { silence, total: silence / 2 };
         let _held = lease(&a, Holder::SERVICE, None, limits).await.leased.expect("a connection");
         for refused in
             [lease(&b, Holder::SERVICE, None, limits).await.leased, connect(&b, None, limits).await]

@@ -7,24 +7,27 @@ use std::{borrow::Cow, time::Duration};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::{CallError, Connected, Exchange, Inquiry, Stage, Unanswered};
+use super::{CallError, Connected, Exchange, InputExchange, InputRefusal, Stage};
 use crate::{
     backoff::Backoff,
     config::defaults,
-    connection::{Connection, Failure, Limits},
-    era::{self, Answer, Client, InputRequired, TaskRequest, TaskSupport, Turn, Untranslatable},
+    connection::{Connection, ConnectionLimits, RequestFailure},
+    era::{
+        self, ClientEra, InputRequired, TaskRequest, TaskSupport, TaskTurn, TranslatedResult,
+        TranslationError,
+    },
     name::ServerName,
-    pool::{Lease, Slot},
+    pool::{ConnectionLease, ServerSlot},
     protocol::{
         Era, Message,
-        jsonrpc::Part,
-        mcp::{Profile, method},
+        jsonrpc::MessagePart,
+        mcp::{ServerProfile, method},
         task,
     },
 };
 
 /// What of an exchange is about the two eras.
-pub(super) struct Crossing {
+pub(super) struct EraAdapter {
     /// The request with what its server has wanted to know, or the next step of one about a task.
     /// Boxed like the next one: most exchanges have neither.
     retry: Option<Box<Message>>,
@@ -41,7 +44,7 @@ pub(super) struct Crossing {
     poll: Backoff,
 }
 
-impl Default for Crossing {
+impl Default for EraAdapter {
     fn default() -> Self {
         Self {
             retry: None,
@@ -55,25 +58,25 @@ impl Default for Crossing {
     }
 }
 
-impl Crossing {
+impl EraAdapter {
     /// Returns what is sent to the server next for a `request` of `client`.
     ///
     /// # Errors
     ///
-    /// [`Untranslatable`] when the server's era has nothing like it.
+    /// [`TranslationError`] when the server's era has nothing like it.
     pub(super) fn outgoing<'a>(
         &'a mut self,
         request: &'a Message,
-        client: &Client,
-        slot: &Slot,
+        client: &ClientEra,
+        slot: &ServerSlot,
         connection: &Connection,
-    ) -> Result<Cow<'a, Message>, Untranslatable> {
+    ) -> Result<Cow<'a, Message>, TranslationError> {
         let server = connection.era();
         if let Some(era) = client.era().filter(|era| *era != server) {
             self.support = match connection.profile() {
                 Some(profile) if self.carries_tasks && profile.has_tasks() => {
                     let demands = |tool: String| slot.hints().demands_task(&tool);
-                    match request.string(Part::Name).is_some_and(demands) {
+                    match request.string(MessagePart::Name).is_some_and(demands) {
                         true => TaskSupport::Required,
                         false => TaskSupport::Optional,
                     }
@@ -88,7 +91,7 @@ impl Crossing {
                 let about_task = TaskRequest::of(request, era);
                 let feature = asked.to_owned();
                 let task =
-                    about_task.ok_or(Untranslatable::NoCounterpart { feature, client: era })?;
+                    about_task.ok_or(TranslationError::NoCounterpart { feature, client: era })?;
                 let step = self.task.insert(Box::new(task)).step(request, &[]);
                 self.retry = Some(Box::new(step));
             }
@@ -101,8 +104,8 @@ impl Crossing {
 }
 
 /// Returns the error of a request that has taken all of its time, in however many steps.
-pub(super) fn too_late(server: &ServerName, limits: Limits) -> CallError {
-    let source = Failure::Timeout { after: limits.total };
+pub(super) fn too_late(server: &ServerName, limits: ConnectionLimits) -> CallError {
+    let source = RequestFailure::Timeout { after: limits.total };
     CallError::Failed { server: server.clone(), source }
 }
 
@@ -116,15 +119,16 @@ impl Exchange {
         let connection = &lease.connection;
         let method = self.request.method().unwrap_or_default();
         if let Some(capability) = self.crossing.undeclared
-            && answer.part(Part::Error).is_some()
+            && answer.part(MessagePart::Error).is_some()
         {
-            return Err(self.unanswered(Unanswered::Undeclared { capability }));
+            return Err(self.unanswered(InputRefusal::Undeclared { capability }));
         }
-        let info = || connection.profile().and_then(Profile::server_info).map(Value::to_string);
+        let info =
+            || connection.profile().and_then(ServerProfile::server_info).map(Value::to_string);
         if let Some(task) = &mut self.crossing.task {
             return match task.turn(&answer, info().as_deref()) {
-                Turn::Answer(answer) => Ok(Some(answer)),
-                Turn::Next { questions, pause } => {
+                TaskTurn::Answer(answer) => Ok(Some(answer)),
+                TaskTurn::Next { questions, pause } => {
                     if !questions.questions.is_empty() {
                         self.count_round()?;
                     }
@@ -135,28 +139,30 @@ impl Exchange {
         let support = self.crossing.support;
         let translated = match (self.client.era(), connection.era()) {
             (Some(Era::Legacy), Era::Modern) => match era::for_legacy(&answer, method, support) {
-                Answer::Final(answer) => Answer::Final(self.as_task(answer)),
-                other @ (Answer::Task(_) | Answer::Input(_)) => other,
+                TranslatedResult::Final(answer) => TranslatedResult::Final(self.as_task(answer)),
+                other @ (TranslatedResult::Task(_) | TranslatedResult::Input(_)) => other,
             },
             (Some(Era::Modern), Era::Legacy) => {
                 era::for_modern(&answer, method, info().as_deref(), support)
             }
-            _ => Answer::Final(answer),
+            _ => TranslatedResult::Final(answer),
         };
         match (translated, self.client.era()) {
-            (Answer::Final(answer) | Answer::Task(answer), _) => Ok(Some(answer)),
-            (Answer::Input(input), Some(Era::Modern)) => {
+            (TranslatedResult::Final(answer) | TranslatedResult::Task(answer), _) => {
+                Ok(Some(answer))
+            }
+            (TranslatedResult::Input(input), Some(Era::Modern)) => {
                 // Nobody is asked for what they have not declared.
                 if !self.client.can_be_asked(&input) {
-                    return Err(self.unanswered(Unanswered::NoVisits));
+                    return Err(self.unanswered(InputRefusal::NoVisits));
                 }
                 let answer = Message::response(self.client_id(), &input.to_result());
                 Ok(Message::parse_own(answer).ok())
             }
-            (Answer::Input(_), _) if !method::ASKING.contains(&method) => {
-                Err(self.unanswered(Unanswered::OutOfPlace { method: method.to_owned() }))
+            (TranslatedResult::Input(_), _) if !method::ASKING.contains(&method) => {
+                Err(self.unanswered(InputRefusal::OutOfPlace { method: method.to_owned() }))
             }
-            (Answer::Input(input), _) => {
+            (TranslatedResult::Input(input), _) => {
                 let is_empty = input.questions.is_empty();
                 let pause = if is_empty {
                     self.crossing.poll.pause(fastrand::f64())
@@ -175,15 +181,15 @@ impl Exchange {
         let is_to_be_task = self.crossing.support != TaskSupport::Forbidden
             && self.request.method() == Some(method::TOOLS_CALL)
             && task::is_asked_for(&self.request);
-        let Some(result) = answer.part(Part::Result).filter(|_| is_to_be_task) else {
+        let Some(result) = answer.part(MessagePart::Result).filter(|_| is_to_be_task) else {
             return answer;
         };
         let ttl = task::ttl_of(&self.request).map(Duration::from_millis);
         let task = self.slot.finished().keep(result.to_owned(), ttl, Instant::now()).task;
-        answer.with(Part::Result, &format!(r#"{{"task":{task}}}"#))
+        answer.with(MessagePart::Result, &format!(r#"{{"task":{task}}}"#))
     }
 
-    fn unanswered(&self, source: Unanswered) -> CallError {
+    fn unanswered(&self, source: InputRefusal) -> CallError {
         CallError::Unanswered { server: self.slot.name().clone(), source }
     }
 
@@ -197,7 +203,9 @@ impl Exchange {
     fn count_round(&mut self) -> Result<(), CallError> {
         self.crossing.n_rounds += 1;
         if self.crossing.n_rounds > defaults::INPUT_ROUNDS_MAX {
-            return Err(self.unanswered(Unanswered::TooMany { rounds: defaults::INPUT_ROUNDS_MAX }));
+            return Err(
+                self.unanswered(InputRefusal::TooMany { rounds: defaults::INPUT_ROUNDS_MAX })
+            );
         }
         Ok(())
     }
@@ -208,13 +216,13 @@ impl Exchange {
         &mut self,
         input: InputRequired,
         pause: Duration,
-        lease: Lease,
+        lease: ConnectionLease,
     ) -> Result<(), CallError> {
         let left = self.time_left();
         if left.is_zero() {
             return Err(too_late(self.slot.name(), self.limits));
         }
-        let inquiry = Inquiry::new(input, &lease.connection, pause.min(left));
+        let inquiry = InputExchange::new(input, &lease.connection, pause.min(left));
         self.stage = Stage::Asking(Box::new(inquiry), lease);
         Ok(())
     }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::inquiry::Unanswered;
+use super::inquiry::InputRefusal;
 use crate::{
-    breaker::Incident, compute::ComputeError, connection::Failure, era::Untranslatable,
-    fault::Fault, name::ServerName, pool::SlotError,
+    breaker::BreakerIncident, compute::ComputeError, connection::RequestFailure,
+    era::TranslationError, fault::Fault, name::ServerName, pool::SlotError,
 };
 
 mod told;
@@ -110,7 +110,7 @@ pub enum CallError {
         /// The server.
         server: ServerName,
         /// What of the request.
-        source: Untranslatable,
+        source: TranslationError,
     },
     /// The server wants to know something of the client first, and does not get to know it.
     #[error("server `{server}` has asked its client something")]
@@ -118,7 +118,7 @@ pub enum CallError {
         /// The server.
         server: ServerName,
         /// What became of that.
-        source: Unanswered,
+        source: InputRefusal,
     },
     /// The service would have to compute the answer itself, and has too much of that to do.
     #[error("the answer was not computed")]
@@ -140,7 +140,7 @@ pub enum CallError {
         /// The server.
         server: ServerName,
         /// Why.
-        source: Failure,
+        source: RequestFailure,
     },
 }
 
@@ -170,20 +170,28 @@ impl CallError {
 
     /// Returns what may have made other requests fail with this one, which was on a connection of
     /// `generation`, or waited for the dial `attempt`.
-    pub(super) fn incident(&self, attempt: u64, generation: Option<u64>) -> Option<Incident> {
+    pub(super) fn incident(
+        &self,
+        attempt: u64,
+        generation: Option<u64>,
+    ) -> Option<BreakerIncident> {
         match self {
             Self::NotConnected { source, .. } => match source {
-                SlotError::Dial { attempt, .. } => Some(Incident::Dial(*attempt)),
+                SlotError::Dial { attempt, .. } => Some(BreakerIncident::Dial(*attempt)),
                 SlotError::Closing(_)
                 | SlotError::Busy { .. }
                 | SlotError::Exhausted { .. }
                 | SlotError::SessionRequired(_)
                 | SlotError::SessionEnded(_) => None,
             },
-            Self::Failed { source: Failure::NotInTime { .. }, .. } => Some(Incident::Dial(attempt)),
-            Self::Failed { source: Failure::Timeout { .. }, .. } => Some(Incident::Timeout),
+            Self::Failed { source: RequestFailure::NotInTime { .. }, .. } => {
+                Some(BreakerIncident::Dial(attempt))
+            }
+            Self::Failed { source: RequestFailure::Timeout { .. }, .. } => {
+                Some(BreakerIncident::Timeout)
+            }
             Self::Failed { source, .. } => {
-                generation.filter(|_| source.is_shared()).map(Incident::Connection)
+                generation.filter(|_| source.is_shared()).map(BreakerIncident::Connection)
             }
             Self::Unqualified { .. }
             | Self::UnknownServer { .. }
@@ -204,7 +212,7 @@ impl CallError {
     }
 
     /// Returns why the server gave no answer, if it was asked.
-    pub(super) fn failure(&self) -> Option<&Failure> {
+    pub(super) fn failure(&self) -> Option<&RequestFailure> {
         if let Self::Failed { source, .. } = self { Some(source) } else { None }
     }
 

@@ -8,14 +8,14 @@ use serde_json::json;
 use tokio::time::{self, Instant};
 
 use crate::{
-    connection::{Connection, Question, Reaction},
+    connection::{ClientReply, Connection, ServerRequest},
     era::InputRequired,
-    protocol::{Message, jsonrpc::Part, mcp::method},
+    protocol::{Message, jsonrpc::MessagePart, mcp::method},
 };
 
 /// Questions of a server to one client.
-pub(super) struct Inquiry {
-    unasked: VecDeque<Question>,
+pub(super) struct InputExchange {
+    unasked: VecDeque<ServerRequest>,
     unanswered: FuturesUnordered<BoxFuture<'static, Answered>>,
     responses: Vec<(String, String)>,
     state: Option<String>,
@@ -27,20 +27,20 @@ pub(super) struct Inquiry {
 struct Answered {
     key: String,
     method: String,
-    reaction: Option<Reaction>,
+    reaction: Option<ClientReply>,
 }
 
 /// What comes next.
-pub(super) enum Step {
+pub(super) enum InputStep {
     /// The client is to be asked this.
-    Ask(Box<Question>),
+    Ask(Box<ServerRequest>),
     /// All is answered.
     Done,
 }
 
 /// Why a server does not get to know what it wants to.
 #[derive(Debug, thiserror::Error)]
-pub enum Unanswered {
+pub enum InputRefusal {
     /// The client has not declared that it can be asked, or takes no stream on which it could be.
     #[error("the client cannot be asked for `{method}`")]
     Refused {
@@ -87,14 +87,14 @@ pub enum Unanswered {
     },
 }
 
-impl Inquiry {
+impl InputExchange {
     /// Returns the questions that came over `connection`. One without any is done after a `pause`.
     pub(super) fn new(input: InputRequired, connection: &Connection, pause: Duration) -> Self {
         let now = Instant::now();
         let (mut unasked, unanswered) = (VecDeque::new(), FuturesUnordered::new());
         for (key, message) in input.questions {
             let method = message.method().unwrap_or_default().to_owned();
-            let (question, reacted) = Question::of_answer(message, connection);
+            let (question, reacted) = ServerRequest::of_answer(message, connection);
             unasked.push_back(question);
             let answered = async move { Answered { key, method, reaction: reacted.await.ok() } };
             unanswered.push(Box::pin(answered) as BoxFuture<'static, Answered>);
@@ -114,20 +114,20 @@ impl Inquiry {
     ///
     /// # Errors
     ///
-    /// [`Unanswered`] when a question has no answer that the server's era knows.
+    /// [`InputRefusal`] when a question has no answer that the server's era knows.
     ///
     /// # Cancel safety
     ///
     /// Safe.
-    pub(super) async fn next(&mut self) -> Result<Step, Unanswered> {
+    pub(super) async fn next(&mut self) -> Result<InputStep, InputRefusal> {
         if let Some(question) = self.unasked.pop_front() {
-            return Ok(Step::Ask(Box::new(question)));
+            return Ok(InputStep::Ask(Box::new(question)));
         }
         while let Some(Answered { key, method, reaction }) = self.unanswered.next().await {
             self.responses.push((key, response(method, reaction)?));
         }
         time::sleep_until(self.earliest).await;
-        Ok(Step::Done)
+        Ok(InputStep::Done)
     }
 
     /// Returns the answers by the server's keys, and the state that it wants to have back.
@@ -142,17 +142,17 @@ impl Inquiry {
 }
 
 /// Returns the result that the server is to get, JSON text.
-fn response(method: String, reaction: Option<Reaction>) -> Result<String, Unanswered> {
+fn response(method: String, reaction: Option<ClientReply>) -> Result<String, InputRefusal> {
     let answer: Message = match reaction {
-        Some(Reaction::Answered(answer)) => answer,
-        Some(Reaction::Refused) => return Err(Unanswered::Refused { method }),
-        None => return Err(Unanswered::Gone { method }),
+        Some(ClientReply::Answered(answer)) => answer,
+        Some(ClientReply::Refused) => return Err(InputRefusal::Refused { method }),
+        None => return Err(InputRefusal::Gone { method }),
     };
-    match (answer.part(Part::Result), answer.part(Part::Error)) {
+    match (answer.part(MessagePart::Result), answer.part(MessagePart::Error)) {
         (Some(result), _) => Ok(result.to_owned()),
         // A form that was not shown, or was closed, has a result of its own.
         // Source: MCP 2026-07-28, "Elicitation", response actions.
         _ if method == method::ELICITATION => Ok(json!({ "action": "cancel" }).to_string()),
-        (None, error) => Err(Unanswered::Error { method, error: error.unwrap_or("null").into() }),
+        (None, error) => Err(InputRefusal::Error { method, error: error.unwrap_or("null").into() }),
     }
 }

@@ -1,8 +1,8 @@
 //! The memory of an answer while something is made of it.
 
-use super::{CallError, Event, Exchange};
+use super::{CallError, CallEvent, Exchange};
 use crate::{
-    budget::MemoryExhausted, config::defaults, connection::Failure, name::ServerName,
+    budget::MemoryExhausted, config::defaults, connection::RequestFailure, name::ServerName,
     protocol::Message,
 };
 
@@ -28,15 +28,15 @@ impl Exchange {
     }
 
     /// Counts an answer of our making against the memory budget, in the place of what it was made of.
-    pub(super) fn counted(&mut self, answer: Message) -> Result<Event, CallError> {
+    pub(super) fn counted(&mut self, answer: Message) -> Result<CallEvent, CallError> {
         // By what is reserved for it already: others may wait for that.
         let mut memory = std::mem::take(&mut self.memory);
         let counted = answer.wrapped(|bytes| memory.count(bytes));
         let server = || self.slot.name().clone();
-        counted.map(Event::Answer).map_err(|exhausted| no_memory(server(), exhausted))
+        counted.map(CallEvent::Answer).map_err(|exhausted| no_memory(server(), exhausted))
     }
 }
 
 pub(super) fn no_memory(server: ServerName, exhausted: MemoryExhausted) -> CallError {
-    CallError::Failed { server, source: Failure::NoMemory(exhausted) }
+    CallError::Failed { server, source: RequestFailure::NoMemory(exhausted) }
 }

@@ -6,14 +6,14 @@ use futures_util::future::BoxFuture;
 use tokio::time::{self, Instant};
 
 use crate::{
-    budget::Reservation,
+    budget::MemoryReservation,
     compute::{ComputeError, ComputePool},
-    connection::{Aside, Call, Event, Limits, Owner},
-    era::Client,
+    connection::{CallEvent, ConnectionLimits, PendingRequest, SessionOwner, SideMessage},
+    era::ClientEra,
     holder::Holder,
     name::ServerName,
-    pool::{Guest, Lease, Permit, Slot, Tripped},
-    protocol::{Message, Pieces, jsonrpc::Part, mcp::method},
+    pool::{BreakerOpen, ConnectionLease, GatePass, OneShotClient, ServerSlot},
+    protocol::{ByteChunks, Message, jsonrpc::MessagePart, mcp::method},
     report::chain,
 };
 
@@ -26,43 +26,43 @@ mod memory;
 mod retry;
 mod sequel;
 
-use connect::Dialled;
+use connect::RequestConnection;
 pub use connect::{connect, connection};
-use crossing::Crossing;
+use crossing::EraAdapter;
 pub use error::CallError;
-pub use inquiry::Unanswered;
-use inquiry::{Inquiry, Step};
-use retry::{Again, Budget};
-pub use sequel::{Sequel, Then, Turn};
+pub use inquiry::InputRefusal;
+use inquiry::{InputExchange, InputStep};
+use retry::{RetryBudget, RetryKind};
+pub use sequel::{AttemptOutcome, CallContinuation, NextAction};
 
 /// One request and its answer, over as many connections as that takes.
 ///
 /// Dropping it cancels the request at the server.
 pub struct Exchange {
-    slot: Arc<Slot>,
-    owner: Option<Owner>,
-    client: Client,
+    slot: Arc<ServerSlot>,
+    owner: Option<SessionOwner>,
+    client: ClientEra,
     /// The party that the request counts for.
     holder: Holder,
     request: Message,
-    crossing: Crossing,
-    limits: Limits,
+    crossing: EraAdapter,
+    limits: ConnectionLimits,
     ends: Instant,
     stage: Stage,
     /// That the server may be asked, until it is reported how that went: once, whatever was tried.
-    permit: Option<Permit>,
+    permit: Option<GatePass>,
     /// No connection to the server had been lost when the request came.
     is_fresh: bool,
-    left: Budget,
+    left: RetryBudget,
     /// Something came before the answer, so that the client would see it twice.
     has_begun: bool,
     sieve: Option<Sieve>,
     /// The memory that the sequel takes.
-    memory: Reservation,
+    memory: MemoryReservation,
     /// The bytes of the answers that the sequel may keep: those of the steps of a chain.
     n_kept: usize,
     /// What becomes of its outcome, where that is not simply the client's.
-    sequel: Option<Box<dyn Sequel>>,
+    sequel: Option<Box<dyn CallContinuation>>,
     /// What the sequel computes with where that takes long.
     computer: Option<ComputePool>,
     /// What the client is told before anything else.
@@ -70,24 +70,25 @@ pub struct Exchange {
     /// The progress token of the client, where it is not in the request.
     token: Option<Box<str>>,
     /// A client whose own connection ends with the request. The last to go.
-    guest: Option<Guest>,
+    guest: Option<OneShotClient>,
 }
 
 /// What is done with an answer before the client sees it.
 type Sieve = Box<dyn FnOnce(Message) -> Message + Send + Sync>;
 
 /// A sequel that has computed something, with its memory, and what that came to.
-type Computed = Result<(Reservation, Box<dyn Sequel>, Turn), ComputeError>;
+type Computed =
+    Result<(MemoryReservation, Box<dyn CallContinuation>, AttemptOutcome), ComputeError>;
 
 enum Stage {
     /// The server is left alone.
-    Tripped(Tripped),
+    Tripped(BreakerOpen),
     /// Kept here, so that a wait that is cut off goes on where it was.
-    Connecting(BoxFuture<'static, Dialled>),
+    Connecting(BoxFuture<'static, RequestConnection>),
     /// There is a connection; the request is on its way once there is a call.
     Connected(Connected),
     /// The server wants to know something first.
-    Asking(Box<Inquiry>, Lease),
+    Asking(Box<InputExchange>, ConnectionLease),
     /// The sequel computes what becomes of the outcome.
     Computing(BoxFuture<'static, Computed>),
     /// There is an answer, once the client was told what comes before it.
@@ -98,8 +99,8 @@ enum Stage {
 
 struct Connected {
     // Before the lease: what is given back has nothing of ours running on it.
-    call: Option<Call>,
-    lease: Lease,
+    call: Option<PendingRequest>,
+    lease: ConnectionLease,
 }
 
 impl Exchange {
@@ -107,12 +108,12 @@ impl Exchange {
     /// [`Exchange::next`] sends it. `owner` is the client as the owner of connections, `holder` the
     /// party that the request counts for.
     pub fn new(
-        slot: Arc<Slot>,
-        owner: Option<&Owner>,
-        client: Client,
+        slot: Arc<ServerSlot>,
+        owner: Option<&SessionOwner>,
+        client: ClientEra,
         holder: Holder,
         request: Message,
-        limits: Limits,
+        limits: ConnectionLimits,
     ) -> Self {
         // One bound for the dial, the request and its replay together.
         let ends = Instant::now() + limits.total;
@@ -122,16 +123,16 @@ impl Exchange {
             client,
             holder,
             request,
-            crossing: Crossing::default(),
+            crossing: EraAdapter::default(),
             limits,
             ends,
             stage: Stage::Over,
             permit: None,
             is_fresh: false,
-            left: Budget::default(),
+            left: RetryBudget::default(),
             has_begun: false,
             sieve: None,
-            memory: Reservation::of(Some(holder.account)),
+            memory: MemoryReservation::of(Some(holder.account)),
             n_kept: 0,
             sequel: None,
             computer: None,
@@ -145,7 +146,7 @@ impl Exchange {
 
     /// Sees the client off when nothing is left of the request.
     #[must_use]
-    pub fn of_guest(mut self, guest: Option<Guest>) -> Self {
+    pub fn of_guest(mut self, guest: Option<OneShotClient>) -> Self {
         self.guest = guest;
         self
     }
@@ -163,7 +164,11 @@ impl Exchange {
     /// Has `sequel` decide what becomes of the outcome, once nothing more is tried for it. Where that
     /// takes long, `computer` does it.
     #[must_use]
-    pub fn with_sequel(mut self, mut sequel: Box<dyn Sequel>, computer: ComputePool) -> Self {
+    pub fn with_sequel(
+        mut self,
+        mut sequel: Box<dyn CallContinuation>,
+        computer: ComputePool,
+    ) -> Self {
         self.notices = sequel.start().into();
         (self.sequel, self.computer) = (Some(sequel), Some(computer));
         self
@@ -189,7 +194,7 @@ impl Exchange {
     }
 
     /// Asks for a connection, if the server may be asked for anything.
-    fn enter(&mut self, limits: Limits) {
+    fn enter(&mut self, limits: ConnectionLimits) {
         self.is_fresh = self.slot.losses() == 0;
         match self.slot.gate().admit(self.holder) {
             Ok(permit) => {
@@ -200,7 +205,7 @@ impl Exchange {
         }
     }
 
-    /// Returns what comes next, as [`Call::next`] does.
+    /// Returns what comes next, as [`PendingRequest::next`] does.
     ///
     /// # Errors
     ///
@@ -209,10 +214,10 @@ impl Exchange {
     /// # Cancel safety
     ///
     /// Safe: the next call goes on.
-    pub async fn next(&mut self) -> Result<Event, CallError> {
+    pub async fn next(&mut self) -> Result<CallEvent, CallError> {
         loop {
             if let Some(notice) = self.notices.pop_front() {
-                return Ok(Aside::Notification(notice).into());
+                return Ok(SideMessage::Notification(notice).into());
             }
             if let Some(answer) = self.concluded() {
                 return self.counted(answer);
@@ -224,7 +229,7 @@ impl Exchange {
                 }
             }
             let error = match self.advance().await {
-                Ok(Event::Answer(answer)) => {
+                Ok(CallEvent::Answer(answer)) => {
                     let received = answer.bytes().as_ptr();
                     self.answered(&answer);
                     let answer = match self.sieve.take() {
@@ -239,7 +244,7 @@ impl Exchange {
                                     return self.counted(answer);
                                 }
                                 // It was counted when it came.
-                                Some(outcome) => return outcome.map(Event::Answer),
+                                Some(outcome) => return outcome.map(CallEvent::Answer),
                                 None => continue,
                             }
                         }
@@ -265,7 +270,7 @@ impl Exchange {
                 self.report(&error);
                 self.stage = Stage::Over;
                 match self.go_on(Err(error)) {
-                    Some(outcome) => return outcome.map(Event::Answer),
+                    Some(outcome) => return outcome.map(CallEvent::Answer),
                     None => continue,
                 }
             };
@@ -275,7 +280,7 @@ impl Exchange {
     }
 
     /// Returns the first stage of another attempt, if there is one left.
-    fn try_again(&mut self, again: Again) -> Option<Stage> {
+    fn try_again(&mut self, again: RetryKind) -> Option<Stage> {
         let pause = self.left.take(again)?;
         if self.left.may_start() {
             return Some(self.connecting(pause, self.limits_left()));
@@ -286,17 +291,17 @@ impl Exchange {
     }
 
     /// Goes on to what comes next on one connection, or to why nothing will.
-    async fn advance(&mut self) -> Result<Event, CallError> {
+    async fn advance(&mut self) -> Result<CallEvent, CallError> {
         loop {
             let Connected { call, lease } = match &mut self.stage {
-                Stage::Tripped(Tripped { retry_in }) => {
+                Stage::Tripped(BreakerOpen { retry_in }) => {
                     return Err(CallError::Tripped {
                         server: self.slot.name().clone(),
                         retry_in: *retry_in,
                     });
                 }
                 Stage::Connecting(connecting) => {
-                    let Dialled { leased, n_starts } = connecting.await;
+                    let RequestConnection { leased, n_starts } = connecting.await;
                     self.left.started(n_starts);
                     let lease = leased?;
                     self.stage = Stage::Connected(Connected { call: None, lease });
@@ -305,11 +310,11 @@ impl Exchange {
                 Stage::Connected(connected) => connected,
                 Stage::Asking(inquiry, _) => {
                     match inquiry.next().await {
-                        Ok(Step::Ask(question)) => {
+                        Ok(InputStep::Ask(question)) => {
                             self.has_begun = true;
-                            return Ok(Aside::Question(*question).into());
+                            return Ok(SideMessage::Question(*question).into());
                         }
-                        Ok(Step::Done) => self.ask_again(),
+                        Ok(InputStep::Done) => self.ask_again(),
                         Err(source) => {
                             return Err(CallError::Unanswered {
                                 server: self.slot.name().clone(),
@@ -338,12 +343,12 @@ impl Exchange {
                             server: server.clone(),
                             source,
                         })?;
-                    let limits = Limits { total, ..self.limits };
+                    let limits = ConnectionLimits { total, ..self.limits };
                     let sent = match self.client {
-                        Client::Ourselves => {
+                        ClientEra::Ourselves => {
                             lease.connection.call_of_ours(self.holder, &request, limits).await
                         }
-                        Client::Legacy { .. } | Client::Modern(_) => {
+                        ClientEra::Legacy { .. } | ClientEra::Modern(_) => {
                             lease.connection.call(self.holder, &request, limits).await
                         }
                     };
@@ -356,7 +361,7 @@ impl Exchange {
                     }
                 }
             };
-            self.has_begun |= matches!(came, Ok(Event::Aside(_)));
+            self.has_begun |= matches!(came, Ok(CallEvent::Aside(_)));
             return came
                 .map_err(|source| CallError::Failed { server: self.slot.name().clone(), source });
         }
@@ -364,7 +369,7 @@ impl Exchange {
 
     /// Returns the first stage on a connection, which is there at once where there is one for all.
     /// The wait for another one begins after a `pause`.
-    fn connecting(&self, pause: Duration, limits: Limits) -> Stage {
+    fn connecting(&self, pause: Duration, limits: ConnectionLimits) -> Stage {
         if pause.is_zero()
             && let Some(lease) = self.slot.ready(self.owner.as_ref())
         {
@@ -382,16 +387,16 @@ impl Exchange {
     }
 
     /// Returns how long what comes next may take.
-    fn limits_left(&self) -> Limits {
-        Limits { total: self.time_left(), ..self.limits }
+    fn limits_left(&self) -> ConnectionLimits {
+        ConnectionLimits { total: self.time_left(), ..self.limits }
     }
 
     /// Takes note of the answer.
     fn answered(&mut self, answer: &Message) {
         if self.request.method() == Some(method::TOOLS_LIST)
-            && let Some(page) = answer.part(Part::Result)
+            && let Some(page) = answer.part(MessagePart::Result)
         {
-            self.slot.hints().learn(page, self.request.part(Part::Cursor).is_none());
+            self.slot.hints().learn(page, self.request.part(MessagePart::Cursor).is_none());
         }
         if let Some(permit) = self.permit.take() {
             permit.succeeded();
@@ -417,14 +422,14 @@ impl Exchange {
     /// Dropping it cancels the request at the server.
     pub async fn finish(mut self) -> Result<Message, CallError> {
         loop {
-            if let Event::Answer(answer) = self.next().await? {
+            if let CallEvent::Answer(answer) = self.next().await? {
                 return Ok(answer);
             }
         }
     }
 
     /// Gives the request up because the client has said that it does not want the answer; see
-    /// [`Call::cancel`]. Nothing comes after it.
+    /// [`PendingRequest::cancel`]. Nothing comes after it.
     pub fn cancel(&mut self) {
         self.permit = None;
         let stage = std::mem::replace(&mut self.stage, Stage::Over);
@@ -464,7 +469,7 @@ impl Exchange {
 
     /// Returns the progress token that the client gave, as JSON text.
     fn client_token(&self) -> Option<&str> {
-        self.token.as_deref().or(self.request.part(Part::ProgressToken))
+        self.token.as_deref().or(self.request.part(MessagePart::ProgressToken))
     }
 
     /// Tells whether the client has asked for progress.
@@ -474,13 +479,16 @@ impl Exchange {
 
     /// Returns the client's id of the request, as JSON text.
     pub fn client_id(&self) -> &str {
-        self.request.part(Part::Id).unwrap_or("null")
+        self.request.part(MessagePart::Id).unwrap_or("null")
     }
 
     /// Returns the bytes of `message` as the client is to see them: its own id and token.
-    pub fn restore(&self, message: &Message) -> Pieces {
+    pub fn restore(&self, message: &Message) -> ByteChunks {
         // A message with a token comes only where the request had one.
         let token = self.client_token().unwrap_or("null");
-        message.edit_in_pieces([(Part::Id, self.client_id()), (Part::ProgressToken, token)])
+        message.edit_in_pieces([
+            (MessagePart::Id, self.client_id()),
+            (MessagePart::ProgressToken, token),
+        ])
     }
 }

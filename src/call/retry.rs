@@ -12,11 +12,11 @@
 
 use std::time::Duration;
 
-use crate::config::{Retry, defaults};
+use crate::config::{RetryPolicy, defaults};
 
 /// What became of a request that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Loss {
+pub(super) enum FailureClass {
     /// There is no connection: the dial failed, and another one may not.
     Dial,
     /// It provably was not executed, and a new connection is all that it needs.
@@ -31,7 +31,7 @@ pub(super) enum Loss {
 
 /// How a request is tried again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Again {
+pub(super) enum RetryKind {
     /// With another dial.
     Redial,
     /// On another connection.
@@ -45,7 +45,7 @@ pub(super) enum Again {
 /// How often a request may still be tried again, each way counted apart: one that was interrupted is
 /// the first to find out that the server is not there.
 #[derive(Debug)]
-pub(super) struct Budget {
+pub(super) struct RetryBudget {
     redials: u32,
     replays: u32,
     repeats: u32,
@@ -56,19 +56,19 @@ pub(super) struct Budget {
 
 /// Returns how a request is tried again, if it is. `is_fresh` tells that the server has not been
 /// connected anew so far.
-pub(super) fn decide(retry: Retry, loss: Loss, is_fresh: bool) -> Option<Again> {
+pub(super) fn decide(retry: RetryPolicy, loss: FailureClass, is_fresh: bool) -> Option<RetryKind> {
     match (retry, loss) {
-        (Retry::Never, _) | (_, Loss::Final) => None,
-        (_, Loss::Dial) => Some(Again::Redial),
-        (_, Loss::Unexecuted) => Some(Again::Replay),
-        (_, Loss::Repeatable) => Some(Again::Repeat),
-        (Retry::Vital, Loss::Unknown) => Some(Again::Blind),
-        (Retry::Fresh, Loss::Unknown) => is_fresh.then_some(Again::Blind),
-        (Retry::Safe, Loss::Unknown) => None,
+        (RetryPolicy::Never, _) | (_, FailureClass::Final) => None,
+        (_, FailureClass::Dial) => Some(RetryKind::Redial),
+        (_, FailureClass::Unexecuted) => Some(RetryKind::Replay),
+        (_, FailureClass::Repeatable) => Some(RetryKind::Repeat),
+        (RetryPolicy::Vital, FailureClass::Unknown) => Some(RetryKind::Blind),
+        (RetryPolicy::Fresh, FailureClass::Unknown) => is_fresh.then_some(RetryKind::Blind),
+        (RetryPolicy::Safe, FailureClass::Unknown) => None,
     }
 }
 
-impl Default for Budget {
+impl Default for RetryBudget {
     fn default() -> Self {
         Self {
             redials: defaults::REDIALS,
@@ -80,14 +80,14 @@ impl Default for Budget {
     }
 }
 
-impl Budget {
+impl RetryBudget {
     /// Takes one attempt, and returns how long to wait before it; nothing when none is left.
-    pub(super) fn take(&mut self, again: Again) -> Option<Duration> {
+    pub(super) fn take(&mut self, again: RetryKind) -> Option<Duration> {
         let (left, pause) = match again {
-            Again::Redial => (&mut self.redials, Duration::ZERO),
-            Again::Replay => (&mut self.replays, Duration::ZERO),
-            Again::Repeat => (&mut self.repeats, defaults::REPEAT_PAUSE),
-            Again::Blind => (&mut self.blinds, Duration::ZERO),
+            RetryKind::Redial => (&mut self.redials, Duration::ZERO),
+            RetryKind::Replay => (&mut self.replays, Duration::ZERO),
+            RetryKind::Repeat => (&mut self.repeats, defaults::REPEAT_PAUSE),
+            RetryKind::Blind => (&mut self.blinds, Duration::ZERO),
         };
         *left = left.checked_sub(1)?;
         Some(pause)
@@ -110,21 +110,27 @@ mod tests {
 
     #[test]
     fn each_mode_sends_again_what_it_says() {
-        use Again::{Blind, Redial, Repeat, Replay};
+        use RetryKind::{Blind, Redial, Repeat, Replay};
         let rows = [
-            (Loss::Dial, [Some(Redial), Some(Redial), Some(Redial), Some(Redial), None]),
-            (Loss::Unexecuted, [Some(Replay), Some(Replay), Some(Replay), Some(Replay), None]),
-            (Loss::Repeatable, [Some(Repeat), Some(Repeat), Some(Repeat), Some(Repeat), None]),
-            (Loss::Unknown, [None, Some(Blind), Some(Blind), None, None]),
-            (Loss::Final, [None; 5]),
+            (FailureClass::Dial, [Some(Redial), Some(Redial), Some(Redial), Some(Redial), None]),
+            (
+                FailureClass::Unexecuted,
+                [Some(Replay), Some(Replay), Some(Replay), Some(Replay), None],
+            ),
+            (
+                FailureClass::Repeatable,
+                [Some(Repeat), Some(Repeat), Some(Repeat), Some(Repeat), None],
+            ),
+            (FailureClass::Unknown, [None, Some(Blind), Some(Blind), None, None]),
+            (FailureClass::Final, [None; 5]),
         ];
         for (loss, expected) in rows {
             let decided = [
-                decide(Retry::Safe, loss, true),
-                decide(Retry::Vital, loss, false),
-                decide(Retry::Fresh, loss, true),
-                decide(Retry::Fresh, loss, false),
-                decide(Retry::Never, loss, true),
+                decide(RetryPolicy::Safe, loss, true),
+                decide(RetryPolicy::Vital, loss, false),
+                decide(RetryPolicy::Fresh, loss, true),
+                decide(RetryPolicy::Fresh, loss, false),
+                decide(RetryPolicy::Never, loss, true),
             ];
             assert_eq!(decided, expected, "{loss:?}");
         }
@@ -132,18 +138,18 @@ mod tests {
 
     #[test]
     fn no_request_is_tried_again_for_ever() {
-        let mut budget = Budget::default();
-        let n_taken = |budget: &mut Budget, again| {
+        let mut budget = RetryBudget::default();
+        let n_taken = |budget: &mut RetryBudget, again| {
             std::iter::from_fn(|| budget.take(again)).take(100).count()
         };
-        let counts = [Again::Redial, Again::Replay, Again::Repeat, Again::Blind]
+        let counts = [RetryKind::Redial, RetryKind::Replay, RetryKind::Repeat, RetryKind::Blind]
             .map(|again| n_taken(&mut budget, again));
         assert_eq!(counts, [1, 1, 2, 1]);
     }
 
     #[test]
     fn no_request_has_its_server_started_a_third_time() {
-        let mut budget = Budget::default();
+        let mut budget = RetryBudget::default();
         let n_starts = (0..10).filter(|_| {
             let may_start = budget.may_start();
             budget.started(1);

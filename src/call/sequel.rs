@@ -5,17 +5,17 @@
 
 use std::sync::Arc;
 
-use super::{CallError, Crossing, Exchange, Stage, memory::no_memory, retry::Budget};
+use super::{CallError, EraAdapter, Exchange, Stage, memory::no_memory, retry::RetryBudget};
 use crate::{
     compute::StopFlag,
     config::defaults::INLINE_BYTES_MAX,
-    connection::{Aside, Event},
-    pool::Slot,
+    connection::{CallEvent, SideMessage},
+    pool::ServerSlot,
     protocol::{Message, mcp::method},
 };
 
 /// Decides what becomes of the outcome of a request.
-pub trait Sequel: Send + Sync {
+pub trait CallContinuation: Send + Sync {
     /// Returns what the client is told before the request is sent.
     fn start(&mut self) -> Vec<Message> {
         Vec::new()
@@ -30,12 +30,12 @@ pub trait Sequel: Send + Sync {
     /// Returns what becomes of `outcome`: the answer of the server as the client's era has it, or why
     /// there is none. A large answer is given to it beside the event loops, and `stop` is set once nobody
     /// waits for it.
-    fn turn(&mut self, outcome: Result<Message, CallError>, stop: &StopFlag) -> Turn;
+    fn turn(&mut self, outcome: Result<Message, CallError>, stop: &StopFlag) -> AttemptOutcome;
 
-    /// Goes on where it has returned [`Then::Compute`], beside the event loops and until `stop` is set.
-    fn resume(&mut self, stop: &StopFlag) -> Turn {
+    /// Goes on where it has returned [`NextAction::Compute`], beside the event loops and until `stop` is set.
+    fn resume(&mut self, stop: &StopFlag) -> AttemptOutcome {
         let _ = stop;
-        Turn { notices: Vec::new(), then: Then::Compute }
+        AttemptOutcome { notices: Vec::new(), then: NextAction::Compute }
     }
 
     /// Tells whether there may be another request.
@@ -43,22 +43,22 @@ pub trait Sequel: Send + Sync {
 }
 
 /// What becomes of an outcome.
-pub struct Turn {
+pub struct AttemptOutcome {
     /// What the client is told first.
     pub notices: Vec<Message>,
     /// What comes then.
-    pub then: Then,
+    pub then: NextAction,
 }
 
 /// What comes next.
-pub enum Then {
+pub enum NextAction {
     /// The client gets this answer.
     Answer(Message),
     /// The client gets this error.
     Error(CallError),
     /// Another request of the same client, which is sent as any other one.
-    Request(Arc<Slot>, Message),
-    /// The rest takes longer than an event loop may be held up for: see [`Sequel::resume`].
+    Request(Arc<ServerSlot>, Message),
+    /// The rest takes longer than an event loop may be held up for: see [`CallContinuation::resume`].
     Compute,
 }
 
@@ -81,17 +81,17 @@ impl Exchange {
         self.take(turn)
     }
 
-    fn take(&mut self, turn: Turn) -> Option<Result<Message, CallError>> {
-        let Turn { notices, then } = turn;
+    fn take(&mut self, turn: AttemptOutcome) -> Option<Result<Message, CallError>> {
+        let AttemptOutcome { notices, then } = turn;
         self.notices.extend(notices);
         match then {
-            Then::Answer(answer) if !self.notices.is_empty() => {
+            NextAction::Answer(answer) if !self.notices.is_empty() => {
                 self.stage = Stage::Concluded(answer);
             }
-            Then::Answer(answer) => return Some(Ok(answer)),
-            Then::Error(error) => return Some(Err(error)),
-            Then::Request(slot, request) => self.begin(slot, request),
-            Then::Compute => self.compute(0, |sequel, _, stop| sequel.resume(stop)),
+            NextAction::Answer(answer) => return Some(Ok(answer)),
+            NextAction::Error(error) => return Some(Err(error)),
+            NextAction::Request(slot, request) => self.begin(slot, request),
+            NextAction::Compute => self.compute(0, |sequel, _, stop| sequel.resume(stop)),
         }
         None
     }
@@ -101,7 +101,9 @@ impl Exchange {
     fn compute(
         &mut self,
         length: usize,
-        work: impl FnOnce(&mut dyn Sequel, Result<(), CallError>, &StopFlag) -> Turn + Send + 'static,
+        work: impl FnOnce(&mut dyn CallContinuation, Result<(), CallError>, &StopFlag) -> AttemptOutcome
+        + Send
+        + 'static,
     ) {
         let (Some(mut sequel), Some(computer)) = (self.sequel.take(), self.computer.clone()) else {
             return;
@@ -148,18 +150,18 @@ impl Exchange {
 
     /// Begins another request in the place of the one that has its outcome. It may take as long as
     /// that one might have.
-    fn begin(&mut self, slot: Arc<Slot>, request: Message) {
+    fn begin(&mut self, slot: Arc<ServerSlot>, request: Message) {
         (self.slot, self.request) = (slot, request);
-        (self.crossing, self.left) = (Crossing::default(), Budget::default());
+        (self.crossing, self.left) = (EraAdapter::default(), RetryBudget::default());
         (self.has_begun, self.permit) = (false, None);
         self.ends = tokio::time::Instant::now() + self.limits.total;
         self.enter(self.limits);
     }
 
     /// Tells whether it is progress that the client is not told of.
-    pub(super) fn is_unheard(&mut self, aside: &Event) -> bool {
+    pub(super) fn is_unheard(&mut self, aside: &CallEvent) -> bool {
         let Some(sequel) = &mut self.sequel else { return false };
-        let Event::Aside(Aside::Notification(notice)) = aside else { return false };
+        let CallEvent::Aside(SideMessage::Notification(notice)) = aside else { return false };
         notice.method() == Some(method::PROGRESS) && !sequel.hears(notice)
     }
 
@@ -191,19 +193,19 @@ mod tests {
         compute::ComputePool,
         config::Config,
         connection::{
-            Limits,
-            in_process::{Manner, Servers, declared},
+            ConnectionLimits,
+            in_process::{InProcessLauncher, ServerBehaviour, declared},
         },
-        era::Client,
+        era::ClientEra,
         holder::Holder,
         name::ServerName,
         pool::Pool,
-        protocol::jsonrpc::Part,
+        protocol::jsonrpc::MessagePart,
     };
 
     /// Calls each tool with what came of the one before, and answers with all of that.
     struct Relay {
-        left: Vec<(Arc<Slot>, &'static str)>,
+        left: Vec<(Arc<ServerSlot>, &'static str)>,
         seen: Vec<String>,
     }
 
@@ -219,25 +221,27 @@ mod tests {
         Message::parse(text.to_string().into()).expect("a message")
     }
 
-    impl Sequel for Relay {
+    impl CallContinuation for Relay {
         fn start(&mut self) -> Vec<Message> {
             vec![notice(0)]
         }
 
-        fn turn(&mut self, outcome: Result<Message, CallError>, _: &StopFlag) -> Turn {
+        fn turn(&mut self, outcome: Result<Message, CallError>, _: &StopFlag) -> AttemptOutcome {
             self.seen.push(match outcome {
-                Ok(answer) => answer.part(Part::Result).unwrap_or("an error").to_owned(),
+                Ok(answer) => answer.part(MessagePart::Result).unwrap_or("an error").to_owned(),
                 Err(error) => error.code().to_owned(),
             });
             let notices = vec![notice(self.seen.len())];
             let then = match self.left.pop() {
-                Some((slot, tool)) => Then::Request(slot, call(tool, &self.seen.len().to_string())),
+                Some((slot, tool)) => {
+                    NextAction::Request(slot, call(tool, &self.seen.len().to_string()))
+                }
                 None => {
                     let answer = Message::response("7", &json!(self.seen).to_string());
-                    Then::Answer(Message::parse(answer).expect("a message"))
+                    NextAction::Answer(Message::parse(answer).expect("a message"))
                 }
             };
-            Turn { notices, then }
+            AttemptOutcome { notices, then }
         }
 
         fn may_go_on(&self) -> bool {
@@ -245,7 +249,7 @@ mod tests {
         }
     }
 
-    fn pool(servers: &Arc<Servers>) -> Pool {
+    fn pool(servers: &Arc<InProcessLauncher>) -> Pool {
         let (dialer, _announced) = servers.dialer();
         let server = |name| (ServerName::new(name).expect("a name"), Arc::new(declared(name)));
         let config = Config { servers: ["a", "b"].map(server).into(), ..Config::default() };
@@ -255,32 +259,34 @@ mod tests {
     fn relay(pool: &Pool, first: &Message, left: &[(&str, &'static str)]) -> Exchange {
         let slot = |name: &str| pool.slot(name).expect("declared");
         let left = left.iter().rev().map(|(server, tool)| (slot(server), *tool)).collect();
-        let limits = Limits { silence: Duration::from_secs(5), total: Duration::from_secs(5) };
-        Exchange::new(slot("a"), None, Client::Ourselves, Holder::SERVICE, first.clone(), limits)
+        let limits =
+            ConnectionLimits { silence: Duration::from_secs(5), total: Duration::from_secs(5) };
+        Exchange::new(slot("a"), None, ClientEra::Ourselves, Holder::SERVICE, first.clone(), limits)
             .with_sequel(Box::new(Relay { left, seen: Vec::new() }), ComputePool::default())
             .reporting("\"t\"")
     }
 
     #[tokio::test(start_paused = true)]
     async fn one_request_leads_to_the_next_and_the_client_hears_of_each() {
-        let pool = pool(&Servers::new());
+        let pool = pool(&InProcessLauncher::new());
         let mut exchange = relay(&pool, &call("echo", "0"), &[("b", "echo"), ("a", "echo")]);
 
         let mut told = Vec::new();
         let answer = loop {
             match exchange.next().await.expect("an answer") {
-                Event::Aside(Aside::Notification(notice)) => {
+                CallEvent::Aside(SideMessage::Notification(notice)) => {
                     assert!(exchange.wants_progress());
-                    told.push(notice.part(Part::Progress).unwrap_or_default().to_owned());
+                    told.push(notice.part(MessagePart::Progress).unwrap_or_default().to_owned());
                 }
-                Event::Answer(answer) => break answer,
+                CallEvent::Answer(answer) => break answer,
                 other => panic!("{other:?}"),
             }
         };
 
         assert_eq!(told, ["0", "1", "2", "3"]);
         let seen: Vec<String> =
-            serde_json::from_str(answer.part(Part::Result).expect("a result")).expect("texts");
+            serde_json::from_str(answer.part(MessagePart::Result).expect("a result"))
+                .expect("texts");
         let values: Vec<Value> =
             seen.iter().map(|seen| serde_json::from_str(seen).expect("JSON")).collect();
         assert_eq!(values.len(), 3, "{values:?}");
@@ -289,28 +295,29 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_has_failed_may_lead_to_another_request_as_well() {
-        let servers = Servers::new();
-        servers.of("a").behave(Manner::Missing);
+        let servers = InProcessLauncher::new();
+        servers.of("a").behave(ServerBehaviour::Missing);
         let pool = pool(&servers);
 
         let answer = relay(&pool, &call("echo", "0"), &[("b", "echo")]).finish().await;
 
         let answer = answer.expect("an answer");
         let seen: Vec<String> =
-            serde_json::from_str(answer.part(Part::Result).expect("a result")).expect("texts");
+            serde_json::from_str(answer.part(MessagePart::Result).expect("a result"))
+                .expect("texts");
         assert_eq!(seen[0], "SERVER_NOT_STARTED");
         assert!(seen[1].contains("content"), "{seen:?}");
     }
 
     #[tokio::test(start_paused = true)]
     async fn each_request_may_take_as_long_as_one_alone() {
-        let servers = Servers::new();
+        let servers = InProcessLauncher::new();
         let pool = pool(&servers);
         let answer =
             relay(&pool, &call("wait", "0"), &[("b", "wait"), ("a", "echo")]).finish().await;
 
         let answer = answer.expect("an answer");
-        let seen = answer.part(Part::Result).expect("a result");
+        let seen = answer.part(MessagePart::Result).expect("a result");
         assert_eq!(seen.matches("TIMEOUT").count(), 2, "{seen}");
     }
 }

@@ -6,11 +6,11 @@
 use std::collections::HashMap;
 
 use super::Listing;
-use crate::{config::defaults, name::ServerName, protocol::Members, redact};
+use crate::{config::defaults, name::ServerName, protocol::ObjectMembers, redact};
 
 /// A definition that is another one than before.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Altered {
+pub(super) struct ChangedDefinition {
     /// The name, URI or URI template.
     pub(super) key: String,
     /// The members that differ, are new or are gone, in the order of the new definition.
@@ -19,14 +19,14 @@ pub(super) struct Altered {
 
 /// Returns the definitions of `new` that are other ones than in `old`, at most
 /// [`defaults::ALTERED_MAX`], and how many more there are.
-pub(super) fn altered(old: &Listing, new: &Listing) -> (Vec<Altered>, usize) {
+pub(super) fn altered(old: &Listing, new: &Listing) -> (Vec<ChangedDefinition>, usize) {
     let before: HashMap<&str, &str> =
         old.iter().map(|item| (item.key.as_str(), item.json())).collect();
     let mut changed = new.iter().filter_map(|item| {
         let old = before.get(item.key.as_str()).filter(|old| **old != item.json())?;
         let members = differing(old, item.json());
         // One that is only written another way is none.
-        (!members.is_empty()).then(|| Altered { key: item.key.clone(), members })
+        (!members.is_empty()).then(|| ChangedDefinition { key: item.key.clone(), members })
     });
     let told = changed.by_ref().take(defaults::ALTERED_MAX).collect();
     (told, changed.count())
@@ -35,7 +35,7 @@ pub(super) fn altered(old: &Listing, new: &Listing) -> (Vec<Altered>, usize) {
 /// Writes the definitions that are other ones than before into the log.
 pub(super) fn tell(server: &ServerName, list: &str, old: &Listing, new: &Listing) {
     let (told, n_more) = altered(old, new);
-    for Altered { key, members } in told {
+    for ChangedDefinition { key, members } in told {
         let key = redact::cut(&redact::tame(&key), defaults::QUOTE_BYTES_MAX).to_owned();
         let members = members.join(", ");
         let members = redact::cut(&members, defaults::QUOTE_BYTES_MAX);
@@ -47,8 +47,10 @@ pub(super) fn tell(server: &ServerName, list: &str, old: &Listing, new: &Listing
 }
 
 fn differing(old: &str, new: &str) -> Vec<String> {
-    let (old, new) =
-        (Members::read(old).unwrap_or_default(), Members::read(new).unwrap_or_default());
+    let (old, new) = (
+        ObjectMembers::read(old).unwrap_or_default(),
+        ObjectMembers::read(new).unwrap_or_default(),
+    );
     let [before, after] = [&old, &new].map(|members| members.iter().collect::<HashMap<_, _>>());
     let changed = new.iter().filter(|(name, value)| before.get(name) != Some(value));
     let gone = old.iter().filter(|(name, _)| !after.contains_key(name));
@@ -60,11 +62,11 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::protocol::mcp::{List, Page};
+    use crate::protocol::mcp::{ListKind, ListPage};
 
     fn listing(tools: &Value) -> Listing {
         let result = json!({ "tools": tools }).to_string();
-        Listing::new(Page::read(List::Tools, &result).expect("a list").items)
+        Listing::new(ListPage::read(ListKind::Tools, &result).expect("a list").items)
     }
 
     #[test]
@@ -80,7 +82,10 @@ mod tests {
             { "name": "same", "description": "a", "inputSchema": { "type": "object" } },
         ]));
         let members = ["annotations", "description", "title"].map(str::to_owned).to_vec();
-        assert_eq!(altered(&old, &new), (vec![Altered { key: "other".to_owned(), members }], 0));
+        assert_eq!(
+            altered(&old, &new),
+            (vec![ChangedDefinition { key: "other".to_owned(), members }], 0)
+        );
         assert_eq!(altered(&old, &old), (Vec::new(), 0));
     }
 
@@ -95,7 +100,7 @@ mod tests {
             };
             let tools: Vec<String> = (0..100).map(tool).collect();
             let result = format!(r#"{{"tools":[{}]}}"#, tools.join(","));
-            Listing::new(Page::read(List::Tools, &result).expect("a list").items)
+            Listing::new(ListPage::read(ListKind::Tools, &result).expect("a list").items)
         };
         let (told, n_more) = altered(&tools("", "a"), &tools(" ", "b"));
         let keys: Vec<&str> = told.iter().map(|found| found.key.as_str()).collect();

@@ -4,26 +4,26 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 
-use super::records::Records;
+use super::records::ConnectAttempts;
 use crate::{
     call::{self, CallError, Exchange},
     config::defaults,
-    connection::{Connection, Failure, Limits, Owner},
-    era::Client,
+    connection::{Connection, ConnectionLimits, RequestFailure, SessionOwner},
+    era::ClientEra,
     holder::Holder,
-    pool::{Lease, Slot, SlotError},
+    pool::{ConnectionLease, ServerSlot, SlotError},
     protocol::{
         Message, RpcError,
         error::METHOD_NOT_FOUND,
-        item::Rejected,
-        jsonrpc::Part,
-        mcp::{Item, List, Page, TWICE},
+        item::RejectedItem,
+        jsonrpc::MessagePart,
+        mcp::{ListItem, ListKind, ListPage, TWICE},
     },
 };
 
 /// Why a list is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reason {
+pub(super) enum FetchReason {
     /// Somebody asks for it, and waits: all is done to get it, and how that ends says something about
     /// the server, as with any request.
     Asked,
@@ -34,33 +34,36 @@ pub(super) enum Reason {
 
 /// Whom a list is asked of, for whom, and why.
 #[derive(Clone, Copy)]
-pub(super) struct Asking<'a> {
-    pub(super) slot: &'a Arc<Slot>,
-    pub(super) owner: Option<&'a Owner>,
-    pub(super) limits: Limits,
-    pub(super) reason: Reason,
+pub(super) struct ListFetch<'a> {
+    pub(super) slot: &'a Arc<ServerSlot>,
+    pub(super) owner: Option<&'a SessionOwner>,
+    pub(super) limits: ConnectionLimits,
+    pub(super) reason: FetchReason,
 }
 
 /// All pages of a list.
 #[derive(Default)]
-pub(super) struct Pages {
-    pub(super) items: Vec<Item>,
+pub(super) struct FetchedPages {
+    pub(super) items: Vec<ListItem>,
     /// What is kept from clients.
-    pub(super) rejected: Vec<Rejected>,
+    pub(super) rejected: Vec<RejectedItem>,
     pub(super) ttl: Option<Duration>,
 }
 
-impl Asking<'_> {
+impl ListFetch<'_> {
     /// Returns the connection to ask on.
-    pub(super) async fn connection(self, records: &Records) -> Result<Lease, CallError> {
+    pub(super) async fn connection(
+        self,
+        records: &ConnectAttempts,
+    ) -> Result<ConnectionLease, CallError> {
         match self.reason {
-            Reason::Asked => self.leased(records).await,
-            Reason::There => self.at_hand().await,
+            FetchReason::Asked => self.leased(records).await,
+            FetchReason::There => self.at_hand().await,
         }
     }
 
     /// Returns a connection, whatever it takes.
-    async fn leased(self, records: &Records) -> Result<Lease, CallError> {
+    async fn leased(self, records: &ConnectAttempts) -> Result<ConnectionLease, CallError> {
         let Self { slot, owner, limits, .. } = self;
         let leased = call::connection(slot, owner, limits.silence).await;
         match &leased {
@@ -76,11 +79,11 @@ impl Asking<'_> {
     }
 
     /// Returns the connection that is there. Where each request has one for itself it is waited for.
-    async fn at_hand(self) -> Result<Lease, CallError> {
+    async fn at_hand(self) -> Result<ConnectionLease, CallError> {
         let Self { slot, owner, limits, .. } = self;
         let server = || slot.name().clone();
         if slot.is_standing() {
-            let gone = || CallError::Failed { server: server(), source: Failure::Closed };
+            let gone = || CallError::Failed { server: server(), source: RequestFailure::Closed };
             return slot.ready(owner).ok_or_else(gone);
         }
         let leased = slot.lease(owner, Instant::now() + limits.silence).await;
@@ -90,12 +93,12 @@ impl Asking<'_> {
     /// Reads all pages; `ahead` is the first one, where that was read before.
     pub(super) async fn pages(
         self,
-        list: List,
+        list: ListKind,
         connection: &Arc<Connection>,
         mut ahead: Option<Message>,
-    ) -> Result<Pages, CallError> {
+    ) -> Result<FetchedPages, CallError> {
         let slot = self.slot;
-        let Pages { mut items, mut rejected, mut ttl } = Pages::default();
+        let FetchedPages { mut items, mut rejected, mut ttl } = FetchedPages::default();
         let mut seen = HashSet::new();
         let mut cursor: Option<String> = None;
         for _ in 0..defaults::LIST_PAGES_MAX {
@@ -106,8 +109,8 @@ impl Asking<'_> {
                 Some(answer) => answer,
                 None => self.ask(connection, request).await?,
             };
-            let Some(result) = answer.part(Part::Result) else {
-                let error = answer.part(Part::Error).unwrap_or_default();
+            let Some(result) = answer.part(MessagePart::Result) else {
+                let error = answer.part(MessagePart::Error).unwrap_or_default();
                 // Some servers declare `resources` and know no templates. Any other error may be
                 // gone at the next question, so that what was read so far must not be kept.
                 if RpcError::code_of(error) == Some(METHOD_NOT_FOUND) {
@@ -117,7 +120,7 @@ impl Asking<'_> {
                 let answer = connection.quote(error);
                 return Err(CallError::NoList { server, method, answer });
             };
-            let page = Page::read(list, result).map_err(|error| CallError::NoList {
+            let page = ListPage::read(list, result).map_err(|error| CallError::NoList {
                 server: slot.name().clone(),
                 method: list.method(),
                 answer: error.to_string(),
@@ -129,7 +132,11 @@ impl Asking<'_> {
                 if seen.insert(item.key.clone()) {
                     items.push(item);
                 } else {
-                    rejected.push(Rejected { position: seen.len(), item: item.key, reason: TWICE });
+                    rejected.push(RejectedItem {
+                        position: seen.len(),
+                        item: item.key,
+                        reason: TWICE,
+                    });
                 }
             }
             match page.next {
@@ -138,7 +145,7 @@ impl Asking<'_> {
                 _ => break,
             }
         }
-        Ok(Pages { items, rejected, ttl })
+        Ok(FetchedPages { items, rejected, ttl })
     }
 
     async fn ask(
@@ -148,15 +155,15 @@ impl Asking<'_> {
     ) -> Result<Message, CallError> {
         let Self { slot, owner, limits, reason } = self;
         match reason {
-            Reason::Asked => {
-                let client = Client::Ourselves;
+            FetchReason::Asked => {
+                let client = ClientEra::Ourselves;
                 let holder = Holder::SERVICE;
                 let exchange =
                     Exchange::new(Arc::clone(slot), owner, client, holder, request, limits);
                 // There was a connection for it a moment ago, made for the list perhaps.
                 exchange.after_start().finish().await
             }
-            Reason::There => {
+            FetchReason::There => {
                 let failed = |source| CallError::Failed { server: slot.name().clone(), source };
                 connection.ask(&request, limits).await.map_err(failed)
             }

@@ -18,8 +18,8 @@ use serde_json::value::RawValue;
 
 use super::{
     Listing,
-    digest::Digest,
-    known::{Known, LISTS},
+    digest::CatalogDigest,
+    known::{KnownLists, LISTS},
 };
 use crate::{
     config::defaults,
@@ -27,7 +27,7 @@ use crate::{
     protocol::{
         Era,
         depth::is_too_deep,
-        mcp::{List, Page, Profile},
+        mcp::{ListKind, ListPage, ServerProfile},
     },
 };
 
@@ -52,7 +52,7 @@ struct Format {
 
 /// Why a file is not used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Unusable {
+pub(super) enum CacheFileError {
     /// It is of another declaration, or was written another way. That is nobody's fault.
     #[error("it is of another declaration or format")]
     Foreign,
@@ -62,7 +62,7 @@ pub(super) enum Unusable {
 }
 
 /// Returns what is kept of a server, and the digest of it.
-pub(super) fn write(server: &ServerName, known: &Known) -> (Vec<u8>, Digest) {
+pub(super) fn write(server: &ServerName, known: &KnownLists) -> (Vec<u8>, CatalogDigest) {
     let mut body = String::from("{");
     if let Some(profile) = known.profile() {
         let version = serde_json::json!(profile.protocol_version);
@@ -80,7 +80,7 @@ pub(super) fn write(server: &ServerName, known: &Known) -> (Vec<u8>, Digest) {
         body.push(']');
     }
     body += "}\n";
-    let digest = Digest::of(body.as_bytes());
+    let digest = CatalogDigest::of(body.as_bytes());
     let since = known.read().unwrap_or(SystemTime::UNIX_EPOCH);
     let header = Header {
         format: FORMAT,
@@ -100,9 +100,13 @@ pub(super) fn write(server: &ServerName, known: &Known) -> (Vec<u8>, Digest) {
 ///
 /// # Errors
 ///
-/// [`Unusable`] when it is anything else.
-pub(super) fn read(server: &ServerName, declared: Digest, bytes: &[u8]) -> Result<Known, Unusable> {
-    use Unusable::{Corrupt, Foreign};
+/// [`CacheFileError`] when it is anything else.
+pub(super) fn read(
+    server: &ServerName,
+    declared: CatalogDigest,
+    bytes: &[u8],
+) -> Result<KnownLists, CacheFileError> {
+    use CacheFileError::{Corrupt, Foreign};
     let text = std::str::from_utf8(bytes).map_err(|_| Corrupt("it is not UTF-8"))?;
     let (header, body) = text.split_once('\n').ok_or(Corrupt("it has no header"))?;
     let Format { format } =
@@ -118,7 +122,7 @@ pub(super) fn read(server: &ServerName, declared: Digest, bytes: &[u8]) -> Resul
     if header.declared != declared.to_string() {
         return Err(Foreign);
     }
-    let checksum = Digest::of(body.as_bytes());
+    let checksum = CatalogDigest::of(body.as_bytes());
     if header.checksum != checksum.to_string() {
         return Err(Corrupt("its checksum is wrong"));
     }
@@ -134,7 +138,7 @@ pub(super) fn read(server: &ServerName, declared: Digest, bytes: &[u8]) -> Resul
     }
     let now = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(header.read));
     let since = now.unwrap_or(SystemTime::UNIX_EPOCH);
-    Ok(Known::restored(declared, profile(&members)?, lists, since, checksum))
+    Ok(KnownLists::restored(declared, profile(&members)?, lists, since, checksum))
 }
 
 /// Returns what is written of a server in whose file there was `body` below a header that fits; `None`
@@ -142,7 +146,8 @@ pub(super) fn read(server: &ServerName, declared: Digest, bytes: &[u8]) -> Resul
 #[doc(hidden)]
 pub fn rewritten(body: &str) -> Option<String> {
     let server = ServerName::new("a").expect("it is a name");
-    let (declared, checksum) = (Digest::of(b""), Digest::of(body.as_bytes()).to_string());
+    let (declared, checksum) =
+        (CatalogDigest::of(b""), CatalogDigest::of(body.as_bytes()).to_string());
     let header = Header {
         format: FORMAT,
         server: server.as_str(),
@@ -161,28 +166,30 @@ pub fn rewritten(body: &str) -> Option<String> {
 type Members<'a> = HashMap<&'a str, &'a RawValue>;
 
 /// Returns one of the lists, which has these items, JSON text.
-fn listing(list: List, items: &str) -> Result<Listing, Unusable> {
-    let page = Page::of_items(list, items)
-        .map_err(|_| Unusable::Corrupt("one of its lists is not an array"))?;
+fn listing(list: ListKind, items: &str) -> Result<Listing, CacheFileError> {
+    let page = ListPage::of_items(list, items)
+        .map_err(|_| CacheFileError::Corrupt("one of its lists is not an array"))?;
     if !page.rejected.is_empty() {
-        return Err(Unusable::Corrupt("one of its lists has items that are not shown to clients"));
+        return Err(CacheFileError::Corrupt(
+            "one of its lists has items that are not shown to clients",
+        ));
     }
     if page.items.len() > defaults::CACHED_ITEMS_MAX {
-        return Err(Unusable::Corrupt("one of its lists is too long"));
+        return Err(CacheFileError::Corrupt("one of its lists is too long"));
     }
     Ok(Listing::new(page.items))
 }
 
-fn profile(members: &Members<'_>) -> Result<Option<Profile>, Unusable> {
-    let corrupt = || Unusable::Corrupt("what it says of the server is not understood");
+fn profile(members: &Members<'_>) -> Result<Option<ServerProfile>, CacheFileError> {
+    let corrupt = || CacheFileError::Corrupt("what it says of the server is not understood");
     let version = members.get("protocolVersion").map(|version| serde_json::from_str(version.get()));
     let version: Option<String> = version.transpose().map_err(|_| corrupt())?;
     let (Some(version), Some(result)) = (version, members.get("profile")) else {
         return Ok(None);
     };
     let profile = match Era::of(&version) {
-        Some(Era::Modern) => Profile::discovered(result.get()),
-        Some(Era::Legacy) | None => Profile::read(result.get()),
+        Some(Era::Modern) => ServerProfile::discovered(result.get()),
+        Some(Era::Legacy) | None => ServerProfile::read(result.get()),
     };
     match profile {
         Ok(profile) if profile.protocol_version == version => Ok(Some(profile)),

@@ -19,19 +19,19 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{Catalog, asking::Reason};
+use super::{Catalog, asking::FetchReason};
 use crate::{
     config::{defaults, diff::ServerDiff},
-    connection::{Announcement, Aside, Limits, NoticeSource, Owner},
+    connection::{Announcement, ConnectionLimits, NoticeSource, SessionOwner, SideMessage},
     name::ServerName,
-    pool::Slot,
-    protocol::mcp::List,
+    pool::ServerSlot,
+    protocol::mcp::ListKind,
     report::chain,
     session::{Debounce, until},
 };
 
 /// A notice: its server, the owner of its connection, its main list, and its sender.
-type Key = (ServerName, Option<u64>, List, NoticeSource);
+type Key = (ServerName, Option<u64>, ListKind, NoticeSource);
 
 impl Catalog {
     /// Hands on what servers say to nobody in particular, but of changed lists only those that have,
@@ -43,11 +43,11 @@ impl Catalog {
     pub async fn heed(
         &self,
         mut announced: mpsc::Receiver<Announcement>,
-        limits: impl Fn() -> Limits,
+        limits: impl Fn() -> ConnectionLimits,
         stop: CancellationToken,
     ) {
         let since = Instant::now();
-        let mut held = Debounce::<Key, Option<Owner>>::new(defaults::NOTICE_WINDOW);
+        let mut held = Debounce::<Key, Option<SessionOwner>>::new(defaults::NOTICE_WINDOW);
         let (mut checked, mut checks) = (HashSet::new(), FuturesUnordered::new());
         loop {
             tokio::select! {
@@ -86,9 +86,9 @@ impl Catalog {
     async fn check(
         &self,
         server: &ServerName,
-        owner: Option<&Owner>,
-        (notice, source): (List, NoticeSource),
-        limits: Limits,
+        owner: Option<&SessionOwner>,
+        (notice, source): (ListKind, NoticeSource),
+        limits: ConnectionLimits,
     ) {
         let Some(slot) = self.pool.slot(server.as_str()) else { return };
         if !self.sessions.is_heard(server, owner) {
@@ -99,8 +99,8 @@ impl Catalog {
         }
         let say =
             || tell(&self.told, Announcement::of_change(server.clone(), owner.cloned(), notice));
-        let mut lists = List::of_notice(notice.notice()).to_vec();
-        let unseen = |list: &List| self.entry(&slot, *list, owner).is_unseen();
+        let mut lists = ListKind::of_notice(notice.notice()).to_vec();
+        let unseen = |list: &ListKind| self.entry(&slot, *list, owner).is_unseen();
         if lists.iter().all(unseen) {
             // A search finds tools without a list.
             let is_of_use = self.is_searched.load(Ordering::Relaxed)
@@ -149,17 +149,17 @@ impl Catalog {
     /// Reads lists again that are known, unless their server is not there.
     async fn look_again(
         &self,
-        slot: &Arc<Slot>,
-        owner: Option<&Owner>,
-        notice: List,
-        limits: Limits,
+        slot: &Arc<ServerSlot>,
+        owner: Option<&SessionOwner>,
+        notice: ListKind,
+        limits: ConnectionLimits,
     ) {
         if slot.live(owner).is_none() || owner != self.owner(slot) {
             return;
         }
-        for list in List::of_notice(notice.notice()) {
+        for list in ListKind::of_notice(notice.notice()) {
             if self.shelf.reading(slot.name(), *list).is_some() {
-                let _as_it_was = self.read(slot, *list, owner, limits, Reason::There).await;
+                let _as_it_was = self.read(slot, *list, owner, limits, FetchReason::There).await;
             }
         }
     }
@@ -170,7 +170,7 @@ impl Catalog {
         self.redeclare(diff);
         self.redeclared.notify_one();
         for server in diff.added.iter().chain(&diff.removed) {
-            for list in [List::Tools, List::Prompts, List::Resources] {
+            for list in [ListKind::Tools, ListKind::Prompts, ListKind::Resources] {
                 tell(&self.told, Announcement::of_change(server.clone(), None, list));
             }
         }
@@ -191,12 +191,12 @@ pub(super) fn tell(told: &mpsc::Sender<Announcement>, notice: Announcement) {
 }
 
 /// Returns the main list of those that have changed, if that is what was announced.
-fn list_of(announcement: &Announcement) -> Option<List> {
+fn list_of(announcement: &Announcement) -> Option<ListKind> {
     match &announcement.aside {
-        Aside::Notification(message) => {
-            List::of_notice(message.method().unwrap_or_default()).first().copied()
+        SideMessage::Notification(message) => {
+            ListKind::of_notice(message.method().unwrap_or_default()).first().copied()
         }
-        Aside::Question(_) => None,
+        SideMessage::Question(_) => None,
     }
 }
 

@@ -5,13 +5,13 @@ use std::{collections::BTreeMap, fmt};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::config::{EraChoice, Secret, Server, Transport};
+use crate::config::{EraChoice, SecretValue, ServerConfig, TransportConfig};
 
 /// A hash over something, to tell it from anything else.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Digest([u8; 32]);
+pub(super) struct CatalogDigest([u8; 32]);
 
-impl Digest {
+impl CatalogDigest {
     /// Returns that of `bytes`.
     pub(super) fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
@@ -21,14 +21,16 @@ impl Digest {
     /// told: another program under the same name is not to be shown with the tools of the last one.
     ///
     /// References to secrets count, and what they stand for does not: that may change with each day.
-    pub(super) fn of_declaration(server: &Server) -> Self {
+    pub(super) fn of_declaration(server: &ServerConfig) -> Self {
         let transport = match &server.transport {
-            Transport::Stdio { command, args, env, cwd } => {
+            TransportConfig::Stdio { command, args, env, cwd } => {
                 let cwd = cwd.as_ref().map(|cwd| cwd.to_string_lossy());
                 json!(["stdio", command, args, variables(env), cwd])
             }
-            Transport::Unit { socket, unit } => json!(["unit", socket.to_string_lossy(), unit]),
-            Transport::Http { url, headers } => {
+            TransportConfig::Unit { socket, unit } => {
+                json!(["unit", socket.to_string_lossy(), unit])
+            }
+            TransportConfig::Http { url, headers } => {
                 json!(["http", url.to_string(), variables(headers)])
             }
         };
@@ -49,22 +51,22 @@ impl Digest {
     }
 }
 
-fn variables(all: &BTreeMap<String, Secret>) -> Value {
-    let secret = |secret: &Secret| match secret {
-        Secret::Literal(value) => json!(["literal", value]),
-        Secret::Credential(name) => json!(["credential", name]),
-        Secret::Env(name) => json!(["env", name]),
+fn variables(all: &BTreeMap<String, SecretValue>) -> Value {
+    let secret = |secret: &SecretValue| match secret {
+        SecretValue::Literal(value) => json!(["literal", value]),
+        SecretValue::Credential(name) => json!(["credential", name]),
+        SecretValue::Env(name) => json!(["env", name]),
     };
     all.iter().map(|(name, value)| (name.clone(), secret(value))).collect()
 }
 
-impl fmt::Display for Digest {
+impl fmt::Display for CatalogDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 
-impl fmt::Debug for Digest {
+impl fmt::Debug for CatalogDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
@@ -73,34 +75,35 @@ impl fmt::Debug for Digest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{config::Sharing, connection::in_process::declared};
+    use crate::{config::SharingMode, connection::in_process::declared};
 
     #[test]
     fn whatever_decides_who_answers_makes_another_declaration() {
         let plain = declared("a");
-        let with = |change: &dyn Fn(&mut Server)| {
+        let with = |change: &dyn Fn(&mut ServerConfig)| {
             let mut server = declared("a");
             change(&mut server);
-            Digest::of_declaration(&server)
+            CatalogDigest::of_declaration(&server)
         };
         let variable = |secret: &str| {
             with(&|server| {
-                if let Transport::Stdio { env, .. } = &mut server.transport {
-                    env.insert("A".to_owned(), Secret::from(secret.to_owned()));
+                if let TransportConfig::Stdio { env, .. } = &mut server.transport {
+                    env.insert("A".to_owned(), SecretValue::from(secret.to_owned()));
                 }
             })
         };
         let mut digests = vec![
-            Digest::of_declaration(&plain),
-            Digest::of_declaration(&declared("b")),
+            CatalogDigest::of_declaration(&plain),
+            CatalogDigest::of_declaration(&declared("b")),
             with(&|server| server.era = EraChoice::Legacy),
-            with(&|server| server.sharing = Sharing::Exclusive { max_connections: 2 }),
+            with(&|server| server.sharing = SharingMode::Exclusive { max_connections: 2 }),
             with(&|server| {
-                server.transport = Transport::Unit { socket: "/a".into(), unit: "a".to_owned() };
+                server.transport =
+                    TransportConfig::Unit { socket: "/a".into(), unit: "a".to_owned() };
             }),
             with(&|server| {
                 let url = "http://a/".parse().expect("a URL");
-                server.transport = Transport::Http { url, headers: BTreeMap::new() };
+                server.transport = TransportConfig::Http { url, headers: BTreeMap::new() };
             }),
             variable("x"),
             variable("env:x"),
@@ -112,6 +115,10 @@ mod tests {
         assert_eq!(digests.len(), n_digests);
 
         let later = with(&|server| server.start_timeout *= 2);
-        assert_eq!(later, Digest::of_declaration(&plain), "how long it may take is no matter");
+        assert_eq!(
+            later,
+            CatalogDigest::of_declaration(&plain),
+            "how long it may take is no matter"
+        );
     }
 }

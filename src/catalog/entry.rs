@@ -6,49 +6,49 @@ use tokio::time::Instant;
 
 use super::{
     Listing,
-    asking::{Asking, Pages, Reason},
-    findings::Findings,
-    patience::Standing,
-    records::Records,
-    shown::{Place, Shown},
+    asking::{FetchReason, FetchedPages, ListFetch},
+    findings::CatalogFindings,
+    patience::ServerReadiness,
+    records::ConnectAttempts,
+    shown::{ClientView, ListPosition},
 };
 use crate::{
     call::CallError,
     config::defaults,
-    connection::{Connection, Limits, ListRevisions, Owner},
-    pool::Slot,
+    connection::{Connection, ConnectionLimits, ListRevisions, SessionOwner},
+    pool::ServerSlot,
     protocol::{
         Era,
-        mcp::{Item, List},
+        mcp::{ListItem, ListKind},
     },
     single_flight::SingleFlight,
 };
 
 /// How a read ends, for all who wait for it.
-pub(super) type Outcome = Result<Listing, Unread>;
+pub(super) type ListReadOutcome = Result<Listing, UnreadList>;
 
 /// A list that could not be read.
 #[derive(Clone, Debug)]
-pub(super) struct Unread {
+pub(super) struct UnreadList {
     pub(super) error: Arc<CallError>,
     /// Who asks for it may try what was not tried.
-    pub(super) reason: Reason,
+    pub(super) reason: FetchReason,
 }
 
 /// One list of one server, or of one client's connection to it.
 #[derive(Debug)]
-pub(super) struct Entry {
-    list: List,
+pub(super) struct ListEntry {
+    list: ListKind,
     /// Whose connection it is read on, where the server has one for each client.
-    pub(super) owner: Option<Owner>,
-    pub(super) reads: Arc<SingleFlight<Outcome>>,
+    pub(super) owner: Option<SessionOwner>,
+    pub(super) reads: Arc<SingleFlight<ListReadOutcome>>,
     state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     kept: Option<Kept>,
-    shown: Shown,
+    shown: ClientView,
     /// The generation of the last connection that did not give it in time.
     slow_one: Option<u64>,
 }
@@ -67,7 +67,7 @@ struct Kept {
 }
 
 /// What came of reading a list.
-pub(super) struct Read {
+pub(super) struct ListRead {
     pub(super) listing: Listing,
     /// There are clients that know another one.
     pub(super) is_news: bool,
@@ -75,19 +75,28 @@ pub(super) struct Read {
     pub(super) connection: Arc<Connection>,
 }
 
-impl Entry {
+impl ListEntry {
     /// Returns one that was not read yet.
-    pub(super) fn new(list: List, owner: Option<Owner>) -> Arc<Self> {
+    pub(super) fn new(list: ListKind, owner: Option<SessionOwner>) -> Arc<Self> {
         Arc::new(Self { list, owner, reads: SingleFlight::new(), state: Mutex::default() })
     }
 
     /// Returns the list that was kept, if it came from this very connection, or the one that was
     /// there until nobody used it, and no change was announced since.
-    pub(super) fn current(&self, slot: &Slot, owner: Option<&Owner>) -> Option<Listing> {
+    pub(super) fn current(
+        &self,
+        slot: &ServerSlot,
+        owner: Option<&SessionOwner>,
+    ) -> Option<Listing> {
         self.current_in(&self.state(), slot, owner)
     }
 
-    fn current_in(&self, state: &State, slot: &Slot, owner: Option<&Owner>) -> Option<Listing> {
+    fn current_in(
+        &self,
+        state: &State,
+        slot: &ServerSlot,
+        owner: Option<&SessionOwner>,
+    ) -> Option<Listing> {
         let kept = state.kept.as_ref()?;
         let is_good = kept.good_until.is_none_or(|until| Instant::now() < until);
         let is_current =
@@ -103,26 +112,26 @@ impl Entry {
     /// Tells what is known of the server.
     pub(super) fn standing(
         &self,
-        slot: &Arc<Slot>,
-        owner: Option<&Owner>,
-        records: &Records,
-    ) -> Standing {
+        slot: &Arc<ServerSlot>,
+        owner: Option<&SessionOwner>,
+        records: &ConnectAttempts,
+    ) -> ServerReadiness {
         if let Some(connection) = slot.live(owner) {
             let is_slow = self.state().slow_one == Some(connection.generation());
-            return Standing::Live { is_slow };
+            return ServerReadiness::Live { is_slow };
         }
         if records.has_failed(slot) {
-            return Standing::Failed;
+            return ServerReadiness::Failed;
         }
-        slot.dialled_for(owner).map_or(Standing::Absent, Standing::Dialled)
+        slot.dialled_for(owner).map_or(ServerReadiness::Absent, ServerReadiness::Dialled)
     }
 
     /// Notes that somebody is shown the lists of the others without this one, and is to be told when
     /// it comes; unless it has come at this moment. `has_waited` says that it was waited for in vain.
     pub(super) fn missed(
         &self,
-        slot: &Slot,
-        owner: Option<&Owner>,
+        slot: &ServerSlot,
+        owner: Option<&SessionOwner>,
         has_waited: bool,
     ) -> Option<Listing> {
         let mut state = self.state();
@@ -137,7 +146,7 @@ impl Entry {
     }
 
     /// Notes that a client was shown a page as the server wrote it.
-    pub(super) fn passed(&self, page: &[Item], place: Place) {
+    pub(super) fn passed(&self, page: &[ListItem], place: ListPosition) {
         self.state().shown.pass(page, place);
     }
 
@@ -151,8 +160,8 @@ impl Entry {
     /// whether some clients know another one.
     pub(super) fn show_known(
         &self,
-        slot: &Slot,
-        owner: Option<&Owner>,
+        slot: &ServerSlot,
+        owner: Option<&SessionOwner>,
         known: Listing,
     ) -> (Listing, bool) {
         let mut state = self.state();
@@ -163,7 +172,7 @@ impl Entry {
 
     /// Takes note that clients are told of `listing`, which was read for nobody in particular.
     /// Returns whether some clients know another one.
-    pub(super) fn tell(&self, slot: &Slot, listing: &Listing) -> bool {
+    pub(super) fn tell(&self, slot: &ServerSlot, listing: &Listing) -> bool {
         let is_news = {
             let mut state = self.state();
             let Some(kept) = state.kept.as_mut().filter(|kept| Arc::ptr_eq(&kept.listing, listing))
@@ -175,8 +184,8 @@ impl Entry {
             }
             state.shown.list(listing)
         };
-        if self.list == List::Tools {
-            let tools: Vec<&str> = listing.iter().map(Item::json).collect();
+        if self.list == ListKind::Tools {
+            let tools: Vec<&str> = listing.iter().map(ListItem::json).collect();
             slot.hints().learn(&format!(r#"{{"tools":[{}]}}"#, tools.join(",")), true);
         }
         is_news
@@ -196,7 +205,7 @@ impl Entry {
 
     /// Tells whether clients were shown nothing since they were told to ask again.
     pub(super) fn is_unseen(&self) -> bool {
-        self.state().shown == Shown::Nothing
+        self.state().shown == ClientView::Nothing
     }
 
     /// Notes that all clients are told to ask again.
@@ -207,30 +216,30 @@ impl Entry {
     /// Reads the list.
     pub(super) async fn read(
         &self,
-        slot: Arc<Slot>,
-        owner: Option<Owner>,
-        limits: Limits,
-        reason: Reason,
-        (records, findings): (Arc<Records>, Arc<Findings>),
-    ) -> Result<Read, CallError> {
-        let asking = Asking { slot: &slot, owner: owner.as_ref(), limits, reason };
+        slot: Arc<ServerSlot>,
+        owner: Option<SessionOwner>,
+        limits: ConnectionLimits,
+        reason: FetchReason,
+        (records, findings): (Arc<ConnectAttempts>, Arc<CatalogFindings>),
+    ) -> Result<ListRead, CallError> {
+        let asking = ListFetch { slot: &slot, owner: owner.as_ref(), limits, reason };
         let lease = asking.connection(&records).await?;
         let connection = Arc::clone(&lease.connection);
         // Kept while the list is read, so that it does not make room for another one meanwhile; but
         // not where each request takes one for itself.
-        let is_kept = slot.is_standing() || reason == Reason::There;
+        let is_kept = slot.is_standing() || reason == FetchReason::There;
         let _kept = is_kept.then_some(lease);
         // Noted before the list is read: a change announced meanwhile has it read again.
         let lists = Arc::clone(connection.lists());
         let revision = lists.of(self.list);
         let ahead = connection.take_ahead(self.list);
         // What was read before anybody used the connection says nothing of how it is to be called.
-        let is_told = reason == Reason::Asked && ahead.is_none();
+        let is_told = reason == FetchReason::Asked && ahead.is_none();
         let capability = self.list.capability();
         let profile = connection.profile().filter(|profile| profile.has(capability));
-        let Pages { items, rejected, ttl } = match profile {
+        let FetchedPages { items, rejected, ttl } = match profile {
             Some(_) => asking.pages(self.list, &connection, ahead).await?,
-            None => Pages::default(),
+            None => FetchedPages::default(),
         };
         findings.read(slot.name(), self.list, &items, &rejected, true);
         let is_untold = profile.is_some_and(|found| !found.tells_changes(capability));
@@ -242,14 +251,14 @@ impl Entry {
             let mut state = self.state();
             let listing = Arc::clone(&listing);
             let is_news = match reason {
-                Reason::Asked => state.shown.list(&listing),
-                Reason::There => state.shown.compare(&listing),
+                FetchReason::Asked => state.shown.list(&listing),
+                FetchReason::There => state.shown.compare(&listing),
             };
             state.kept = Some(Kept { lists, revision, good_until, listing, is_told });
             state.slow_one = None;
             is_news
         };
-        Ok(Read { listing, is_news, connection })
+        Ok(ListRead { listing, is_news, connection })
     }
 
     /// Tells whether the connection is there that the list was read from, or one is being made, or the

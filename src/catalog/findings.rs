@@ -11,15 +11,15 @@ use crate::{
     config::defaults,
     name::ServerName,
     protocol::{
-        item::Rejected,
-        mcp::{Item, List},
+        item::RejectedItem,
+        mcp::{ListItem, ListKind},
     },
     redact,
 };
 
 /// An item that clients are not shown because they would choke on it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Quarantined {
+pub struct QuarantinedItem {
     /// Whose it is.
     pub server: ServerName,
     /// The list that it is in, as the protocol calls it.
@@ -32,7 +32,7 @@ pub struct Quarantined {
 
 /// Two items that are called the same in the merged view: one of them cannot be reached there.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Collision {
+pub struct NameCollision {
     /// The list that they are in, as the protocol calls it.
     pub list: &'static str,
     /// What both are called.
@@ -48,19 +48,19 @@ pub struct Collision {
 
 /// All that was found so far and still is so.
 #[derive(Debug, Default)]
-pub struct Findings {
+pub struct CatalogFindings {
     quarantined: Mutex<BTreeMap<(ServerName, &'static str, String), &'static str>>,
-    collisions: Mutex<BTreeSet<Collision>>,
+    collisions: Mutex<BTreeSet<NameCollision>>,
 }
 
-impl Findings {
+impl CatalogFindings {
     /// Takes note of what was read of a list: all of it, if `is_whole`.
     pub(super) fn read(
         &self,
         server: &ServerName,
-        list: List,
-        good: &[Item],
-        rejected: &[Rejected],
+        list: ListKind,
+        good: &[ListItem],
+        rejected: &[RejectedItem],
         is_whole: bool,
     ) {
         let mut quarantined = self.quarantined();
@@ -86,14 +86,14 @@ impl Findings {
     }
 
     /// Takes note of items of the merged `list` that are called the same.
-    pub fn collided(&self, found: impl IntoIterator<Item = Collision>) {
+    pub fn collided(&self, found: impl IntoIterator<Item = NameCollision>) {
         for mut collision in found {
             collision.item = shown(&collision.item);
             let mut collisions = self.collisions();
             if collisions.contains(&collision) || collisions.len() >= defaults::FINDINGS_MAX {
                 continue;
             }
-            let Collision { list, item, server, left_out, .. } = &collision;
+            let NameCollision { list, item, server, left_out, .. } = &collision;
             tracing::warn!(
                 mcp_list = list, item, mcp_server = %server, left_out = %left_out,
                 "item left out: another one is called the same"
@@ -106,10 +106,10 @@ impl Findings {
     pub(super) fn quarantined_of(
         &self,
         is_declared: impl Fn(&ServerName) -> bool,
-    ) -> Vec<Quarantined> {
+    ) -> Vec<QuarantinedItem> {
         let mut quarantined = self.quarantined();
         quarantined.retain(|(server, ..), _| is_declared(server));
-        let all = quarantined.iter().map(|((server, list, item), reason)| Quarantined {
+        let all = quarantined.iter().map(|((server, list, item), reason)| QuarantinedItem {
             server: server.clone(),
             list,
             item: item.clone(),
@@ -124,7 +124,10 @@ impl Findings {
     }
 
     /// Returns the collisions that there still are.
-    pub(super) fn collisions_that(&self, are: impl Fn(&Collision) -> bool) -> Vec<Collision> {
+    pub(super) fn collisions_that(
+        &self,
+        are: impl Fn(&NameCollision) -> bool,
+    ) -> Vec<NameCollision> {
         let mut collisions = self.collisions();
         collisions.retain(are);
         collisions.iter().cloned().collect()
@@ -137,7 +140,7 @@ impl Findings {
         self.quarantined.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn collisions(&self) -> MutexGuard<'_, BTreeSet<Collision>> {
+    fn collisions(&self) -> MutexGuard<'_, BTreeSet<NameCollision>> {
         self.collisions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -150,19 +153,19 @@ fn shown(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::mcp::Page;
+    use crate::protocol::mcp::ListPage;
 
     fn name(text: &str) -> ServerName {
         ServerName::new(text).expect("a name")
     }
 
-    fn read(findings: &Findings, server: &str, tools: &serde_json::Value, is_whole: bool) {
+    fn read(findings: &CatalogFindings, server: &str, tools: &serde_json::Value, is_whole: bool) {
         let result = serde_json::json!({ "tools": tools }).to_string();
-        let page = Page::read(List::Tools, &result).expect("a list");
-        findings.read(&name(server), List::Tools, &page.items, &page.rejected, is_whole);
+        let page = ListPage::read(ListKind::Tools, &result).expect("a list");
+        findings.read(&name(server), ListKind::Tools, &page.items, &page.rejected, is_whole);
     }
 
-    fn items(findings: &Findings) -> Vec<(String, String)> {
+    fn items(findings: &CatalogFindings) -> Vec<(String, String)> {
         let all = findings.quarantined_of(|_| true).into_iter();
         all.map(|found| (found.server.to_string(), found.item)).collect()
     }
@@ -175,7 +178,7 @@ mod tests {
     fn an_item_is_quarantined_until_it_is_seen_without_the_flaw() {
         let good = serde_json::json!({ "name": "x", "inputSchema": { "type": "object" } });
         let bad = serde_json::json!({ "name": "x" });
-        let findings = Findings::default();
+        let findings = CatalogFindings::default();
         read(&findings, "a", &serde_json::json!([bad, { "name": "y" }]), false);
         read(&findings, "b", &serde_json::json!([bad]), true);
         assert_eq!(items(&findings), pairs(&[("a", "x"), ("a", "y"), ("b", "x")]));
@@ -193,7 +196,7 @@ mod tests {
 
     #[test]
     fn what_is_remembered_is_bounded() {
-        let findings = Findings::default();
+        let findings = CatalogFindings::default();
         let tools: Vec<_> = (0..2 * defaults::FINDINGS_MAX)
             .map(|n| serde_json::json!({ "name": format!("tool_{n}") }))
             .collect();

@@ -8,13 +8,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Catalog, parallel,
-    shelf::{Chores, Shelf},
-    store::Store,
+    shelf::{CacheChores, CatalogStore},
+    store::DiskCache,
 };
 use crate::{
     config::{defaults, diff::ServerDiff},
     name::ServerName,
-    protocol::mcp::List,
+    protocol::mcp::ListKind,
     search::Thesaurus,
 };
 
@@ -86,12 +86,12 @@ impl Catalog {
         self.shelf.seek(diff.added.iter().chain(&diff.changed).cloned());
     }
 
-    /// Does what is to be done on the disk, as [`Shelf::chores`] says.
+    /// Does what is to be done on the disk, as [`CatalogStore::chores`] says.
     async fn tend(&self, now: Option<Instant>) {
-        let Chores { unsaved, confirmed, sought } = self.shelf.chores(now);
+        let CacheChores { unsaved, confirmed, sought } = self.shelf.chores(now);
         let sought: Vec<_> = sought
             .into_iter()
-            .filter(|server| self.shelf.listing(server, List::Tools).is_none())
+            .filter(|server| self.shelf.listing(server, ListKind::Tools).is_none())
             .filter_map(|server| {
                 let declared = Self::declared(&*self.pool.slot(server.as_str())?);
                 Some((server, declared))
@@ -119,7 +119,7 @@ impl Catalog {
     }
 }
 
-fn save(store: &Store, shelf: &Shelf, server: &ServerName) {
+fn save(store: &DiskCache, shelf: &CatalogStore, server: &ServerName) {
     // Gone with a reload meanwhile.
     let Some(known) = shelf.known(server) else { return };
     if let Some(digest) = store.write(server, &known) {

@@ -5,13 +5,13 @@ use std::{collections::BTreeMap, sync::Arc, time::SystemTime};
 
 use serde::Serialize;
 
-use super::{Listing, digest::Digest};
-use crate::protocol::mcp::{List, Profile};
+use super::{Listing, digest::CatalogDigest};
+use crate::protocol::mcp::{ListKind, ServerProfile};
 
 /// Where something that is known of a server comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Source {
+pub enum KnownSource {
     /// From the server, since the service has started.
     Live,
     /// From the disk: as it was in the life of another process.
@@ -19,32 +19,32 @@ pub enum Source {
 }
 
 /// All lists, in the order in which they are kept.
-pub(super) const LISTS: [List; 4] =
-    [List::Tools, List::Prompts, List::Resources, List::ResourceTemplates];
+pub(super) const LISTS: [ListKind; 4] =
+    [ListKind::Tools, ListKind::Prompts, ListKind::Resources, ListKind::ResourceTemplates];
 
 /// What is known of one server.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Known {
+pub(super) struct KnownLists {
     /// How the server is declared of which it is known.
-    pub(super) declared: Option<Digest>,
-    profile: Option<Arc<Profile>>,
-    lists: BTreeMap<&'static str, Reading>,
+    pub(super) declared: Option<CatalogDigest>,
+    profile: Option<Arc<ServerProfile>>,
+    lists: BTreeMap<&'static str, KnownList>,
     /// What is on the disk.
-    pub(super) saved: Option<Digest>,
+    pub(super) saved: Option<CatalogDigest>,
 }
 
 /// One list of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Reading {
+pub(super) struct KnownList {
     pub(super) listing: Listing,
-    pub(super) source: Source,
+    pub(super) source: KnownSource,
     /// When it was read from the server.
     pub(super) read: SystemTime,
 }
 
 /// What came of taking something new to the known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum News {
+pub(super) enum KnownChange {
     /// It is as it was.
     Nothing,
     /// It is what was known, but it is the server now who says it, or says it again.
@@ -53,22 +53,22 @@ pub(super) enum News {
     Changed,
 }
 
-impl Known {
+impl KnownLists {
     /// Returns nothing, of a server that is declared like this.
-    pub(super) fn of(declared: Digest) -> Self {
+    pub(super) fn of(declared: CatalogDigest) -> Self {
         Self { declared: Some(declared), ..Self::default() }
     }
 
     /// Returns what the disk had.
     pub(super) fn restored(
-        declared: Digest,
-        profile: Option<Profile>,
-        lists: impl IntoIterator<Item = (List, Listing)>,
+        declared: CatalogDigest,
+        profile: Option<ServerProfile>,
+        lists: impl IntoIterator<Item = (ListKind, Listing)>,
         read: SystemTime,
-        saved: Digest,
+        saved: CatalogDigest,
     ) -> Self {
-        let reading = |(list, listing): (List, Listing)| {
-            (list.member(), Reading { listing, source: Source::Cache, read })
+        let reading = |(list, listing): (ListKind, Listing)| {
+            (list.member(), KnownList { listing, source: KnownSource::Cache, read })
         };
         Self {
             declared: Some(declared),
@@ -81,17 +81,17 @@ impl Known {
     /// Takes note of a list that the server has given, and of what it says of itself.
     pub(super) fn learn(
         &mut self,
-        list: List,
+        list: ListKind,
         listing: &Listing,
-        profile: Option<&Profile>,
+        profile: Option<&ServerProfile>,
         now: SystemTime,
-    ) -> News {
-        let mut news = News::Confirmed;
+    ) -> KnownChange {
+        let mut news = KnownChange::Confirmed;
         if profile.is_some() && self.profile.as_deref() != profile {
             self.profile = profile.cloned().map(Arc::new);
-            news = News::Changed;
+            news = KnownChange::Changed;
         }
-        let live = |listing| Reading { listing, source: Source::Live, read: now };
+        let live = |listing| KnownList { listing, source: KnownSource::Live, read: now };
         match self.lists.get_mut(list.member()) {
             // What is the same is there once, and known to be the same at a glance.
             Some(known) if known.listing == *listing => {
@@ -99,35 +99,35 @@ impl Known {
             }
             _ => {
                 self.lists.insert(list.member(), live(Arc::clone(listing)));
-                news = News::Changed;
+                news = KnownChange::Changed;
             }
         }
         news
     }
 
     /// Takes what the disk had, as far as nothing newer is known.
-    pub(super) fn restore(&mut self, found: Self) -> News {
+    pub(super) fn restore(&mut self, found: Self) -> KnownChange {
         // Said by a server that has been there meanwhile: its word counts.
         if self.profile.is_some() || !self.lists.is_empty() {
             self.saved = self.saved.or(found.saved);
-            return News::Nothing;
+            return KnownChange::Nothing;
         }
         *self = found;
-        News::Changed
+        KnownChange::Changed
     }
 
     /// Returns what the server says of itself.
-    pub(super) fn profile(&self) -> Option<&Arc<Profile>> {
+    pub(super) fn profile(&self) -> Option<&Arc<ServerProfile>> {
         self.profile.as_ref()
     }
 
     /// Returns a list as it was read last.
-    pub(super) fn reading(&self, list: List) -> Option<&Reading> {
+    pub(super) fn reading(&self, list: ListKind) -> Option<&KnownList> {
         self.lists.get(list.member())
     }
 
     /// Returns the items of a list: none where the server says that it has no such list.
-    pub(super) fn listing(&self, list: List) -> Option<Listing> {
+    pub(super) fn listing(&self, list: ListKind) -> Option<Listing> {
         match self.reading(list) {
             Some(reading) => Some(Arc::clone(&reading.listing)),
             None => {
@@ -148,7 +148,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::protocol::mcp::Page;
+    use crate::protocol::mcp::ListPage;
 
     const NOW: SystemTime = SystemTime::UNIX_EPOCH;
 
@@ -157,36 +157,42 @@ mod tests {
             |name: &&str| serde_json::json!({ "name": name, "inputSchema": { "type": "object" } });
         let tools: Vec<_> = names.iter().map(tool).collect();
         let result = serde_json::json!({ "tools": tools }).to_string();
-        Listing::new(Page::read(List::Tools, &result).expect("a list").items)
+        Listing::new(ListPage::read(ListKind::Tools, &result).expect("a list").items)
     }
 
-    fn profile(instructions: &str) -> Profile {
+    fn profile(instructions: &str) -> ServerProfile {
         let result = serde_json::json!({
             "protocolVersion": "2025-11-25", "capabilities": { "tools": {} },
             "instructions": instructions,
         });
-        Profile::read(&result.to_string()).expect("a profile")
+        ServerProfile::read(&result.to_string()).expect("a profile")
     }
 
-    fn cached(names: &[&str]) -> Known {
-        let saved = Digest::of(b"");
-        Known::restored(saved, Some(profile("a")), [(List::Tools, listing(names))], NOW, saved)
+    fn cached(names: &[&str]) -> KnownLists {
+        let saved = CatalogDigest::of(b"");
+        KnownLists::restored(
+            saved,
+            Some(profile("a")),
+            [(ListKind::Tools, listing(names))],
+            NOW,
+            saved,
+        )
     }
 
     #[test]
     fn only_what_is_another_one_has_changed() {
-        let mut known = Known::default();
-        let mut learn = |names: &[&str], profile: Option<&Profile>| {
-            known.learn(List::Tools, &listing(names), profile, NOW)
+        let mut known = KnownLists::default();
+        let mut learn = |names: &[&str], profile: Option<&ServerProfile>| {
+            known.learn(ListKind::Tools, &listing(names), profile, NOW)
         };
-        assert_eq!(learn(&["a"], None), News::Changed);
-        assert_eq!(learn(&["a"], None), News::Confirmed);
-        assert_eq!(learn(&["a"], Some(&profile("a"))), News::Changed);
-        assert_eq!(learn(&["a"], Some(&profile("b"))), News::Changed);
-        assert_eq!(learn(&["a"], Some(&profile("b"))), News::Confirmed);
-        assert_eq!(learn(&["b"], Some(&profile("b"))), News::Changed);
-        assert_eq!(learn(&[], None), News::Changed);
-        assert_eq!(learn(&[], None), News::Confirmed);
+        assert_eq!(learn(&["a"], None), KnownChange::Changed);
+        assert_eq!(learn(&["a"], None), KnownChange::Confirmed);
+        assert_eq!(learn(&["a"], Some(&profile("a"))), KnownChange::Changed);
+        assert_eq!(learn(&["a"], Some(&profile("b"))), KnownChange::Changed);
+        assert_eq!(learn(&["a"], Some(&profile("b"))), KnownChange::Confirmed);
+        assert_eq!(learn(&["b"], Some(&profile("b"))), KnownChange::Changed);
+        assert_eq!(learn(&[], None), KnownChange::Changed);
+        assert_eq!(learn(&[], None), KnownChange::Confirmed);
     }
 
     #[test]
@@ -194,21 +200,21 @@ mod tests {
         let mut known = cached(&["a"]);
         let later = NOW + Duration::from_secs(1);
         assert_eq!(
-            known.learn(List::Tools, &listing(&["a"]), Some(&profile("a")), later),
-            News::Confirmed
+            known.learn(ListKind::Tools, &listing(&["a"]), Some(&profile("a")), later),
+            KnownChange::Confirmed
         );
-        let reading = known.reading(List::Tools).expect("known");
-        assert_eq!((reading.source, reading.read), (Source::Live, later));
-        assert_eq!(known.restore(cached(&["b"])), News::Nothing);
-        assert_eq!(known.listing(List::Tools), Some(listing(&["a"])));
+        let reading = known.reading(ListKind::Tools).expect("known");
+        assert_eq!((reading.source, reading.read), (KnownSource::Live, later));
+        assert_eq!(known.restore(cached(&["b"])), KnownChange::Nothing);
+        assert_eq!(known.listing(ListKind::Tools), Some(listing(&["a"])));
     }
 
     #[test]
     fn a_server_that_declares_no_such_list_is_known_to_have_none() {
-        let mut known = Known::default();
-        assert_eq!(known.listing(List::Prompts), None);
-        assert_eq!(known.restore(cached(&["a"])), News::Changed);
-        assert_eq!(known.listing(List::Prompts), Some(Listing::default()));
-        assert_eq!(known.listing(List::Tools), Some(listing(&["a"])));
+        let mut known = KnownLists::default();
+        assert_eq!(known.listing(ListKind::Prompts), None);
+        assert_eq!(known.restore(cached(&["a"])), KnownChange::Changed);
+        assert_eq!(known.listing(ListKind::Prompts), Some(Listing::default()));
+        assert_eq!(known.listing(ListKind::Tools), Some(listing(&["a"])));
     }
 }

@@ -5,17 +5,17 @@ use std::{sync::Arc, time::Duration};
 use futures_util::{FutureExt as _, future::join_all};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::{Catalog, Listing, digest::Digest, entry::Entry, snapshot::about};
+use super::{Catalog, Listing, digest::CatalogDigest, entry::ListEntry, snapshot::about};
 use crate::{
     breaker,
     call::CallError,
     config::defaults,
-    connection::{Limits, Owner},
+    connection::{ConnectionLimits, SessionOwner},
     name::ServerName,
-    pool::Slot,
-    protocol::mcp::{List, Profile},
+    pool::ServerSlot,
+    protocol::mcp::{ListKind, ServerProfile},
     report::chain,
-    search::RequestWords,
+    search::RelevanceTerms,
 };
 
 /// A server whose tools are not known.
@@ -43,9 +43,9 @@ impl Catalog {
     /// Safe.
     pub async fn all(
         &self,
-        list: List,
-        owner: Option<&Owner>,
-        limits: Limits,
+        list: ListKind,
+        owner: Option<&SessionOwner>,
+        limits: ConnectionLimits,
     ) -> Vec<(ServerName, Listing)> {
         let each = self.each(list, owner, limits).await.into_iter();
         each.filter_map(|(server, listing)| Some((server, listing.ok()?))).collect()
@@ -58,9 +58,9 @@ impl Catalog {
     /// Safe.
     pub async fn each(
         &self,
-        list: List,
-        owner: Option<&Owner>,
-        limits: Limits,
+        list: ListKind,
+        owner: Option<&SessionOwner>,
+        limits: ConnectionLimits,
     ) -> Vec<(ServerName, Result<Listing, String>)> {
         let slots = self.pool.slots();
         let reads = slots.values().map(|slot| async move {
@@ -81,10 +81,10 @@ impl Catalog {
     /// Safe: the read goes on for the others.
     pub async fn known_or_read(
         &self,
-        slot: &Arc<Slot>,
-        list: List,
-        owner: Option<&Owner>,
-        limits: Limits,
+        slot: &Arc<ServerSlot>,
+        list: ListKind,
+        owner: Option<&SessionOwner>,
+        limits: ConnectionLimits,
     ) -> Result<Listing, Arc<CallError>> {
         if slot.live(owner).is_none()
             && let Some(known) = self.known_of(slot, list, owner, &self.entry(slot, list, owner))
@@ -101,17 +101,22 @@ impl Catalog {
     /// # Cancel safety
     ///
     /// Safe: the reads go on.
-    pub async fn learn(&self, limits: Limits, sought: Option<&RequestWords>) -> Vec<UnreadServer> {
+    pub async fn learn(
+        &self,
+        limits: ConnectionLimits,
+        sought: Option<&RelevanceTerms>,
+    ) -> Vec<UnreadServer> {
         let slots = self.pool.slots();
-        let is_unknown = |slot: &&Arc<Slot>| self.shelf.listing(slot.name(), List::Tools).is_none();
+        let is_unknown =
+            |slot: &&Arc<ServerSlot>| self.shelf.listing(slot.name(), ListKind::Tools).is_none();
         let most = Instant::now() + defaults::SEARCH_PATIENCE.min(limits.silence);
         let reads = slots.values().filter(is_unknown).map(|slot| async move {
             let owner = self.owner(slot);
-            let reason = self.soon(slot, List::Tools, owner, limits).await.err()?;
+            let reason = self.soon(slot, ListKind::Tools, owner, limits).await.err()?;
             if sought.is_some_and(|words| self.is_about(slot, words))
                 && under_way(slot, owner).is_some()
             {
-                let listing = self.listing(slot, List::Tools, owner, limits);
+                let listing = self.listing(slot, ListKind::Tools, owner, limits);
                 tokio::select! {
                     listed = listing => if listed.is_ok() {
                         return None;
@@ -128,7 +133,7 @@ impl Catalog {
 
     /// Tells whether a request with these words is about a server, as far as its name and what it said
     /// of itself the last time tell.
-    fn is_about(&self, slot: &Slot, words: &RequestWords) -> bool {
+    fn is_about(&self, slot: &ServerSlot, words: &RelevanceTerms) -> bool {
         let about = self.profile(slot.name()).map(|profile| about(&profile)).unwrap_or_default();
         words.are_about(slot.name().as_str(), &about)
     }
@@ -145,27 +150,27 @@ impl Catalog {
     /// Safe: the read goes on for the others.
     pub async fn refresh(
         &self,
-        slot: &Arc<Slot>,
-        limits: Limits,
+        slot: &Arc<ServerSlot>,
+        limits: ConnectionLimits,
     ) -> Result<Listing, Arc<CallError>> {
         let owner = self.owner(slot);
-        self.entry(slot, List::Tools, owner).expire();
-        self.listing(slot, List::Tools, owner, limits).await
+        self.entry(slot, ListKind::Tools, owner).expire();
+        self.listing(slot, ListKind::Tools, owner, limits).await
     }
 
     /// Returns what a server said of itself when it was connected last, be it in the life of another
     /// process.
-    pub fn profile(&self, server: &ServerName) -> Option<Arc<Profile>> {
+    pub fn profile(&self, server: &ServerName) -> Option<Arc<ServerProfile>> {
         self.shelf.profile(server)
     }
 
     /// Returns one server's list if it is known or there in time, else why it is not.
     async fn soon(
         &self,
-        slot: &Arc<Slot>,
-        list: List,
-        owner: Option<&Owner>,
-        limits: Limits,
+        slot: &Arc<ServerSlot>,
+        list: ListKind,
+        owner: Option<&SessionOwner>,
+        limits: ConnectionLimits,
     ) -> Result<Listing, String> {
         let entry = self.entry(slot, list, owner);
         if slot.live(owner).is_none()
@@ -223,13 +228,13 @@ impl Catalog {
     /// Returns a list as it was read last, and takes note that clients are shown it.
     fn known_of(
         &self,
-        slot: &Slot,
-        list: List,
-        owner: Option<&Owner>,
-        entry: &Entry,
+        slot: &ServerSlot,
+        list: ListKind,
+        owner: Option<&SessionOwner>,
+        entry: &ListEntry,
     ) -> Option<Listing> {
         // One that is left alone is left out, for nothing that is on its list can be had.
-        if slot.gate().snapshot().state != breaker::Shown::Normal {
+        if slot.gate().snapshot().state != breaker::BreakerState::Normal {
             return None;
         }
         let known = self.shelf.listing(slot.name(), list)?;
@@ -241,23 +246,23 @@ impl Catalog {
     }
 
     /// Returns for whom the lists of `slot` are read that are for nobody in particular.
-    pub(super) fn owner(&self, slot: &Slot) -> Option<&Owner> {
+    pub(super) fn owner(&self, slot: &ServerSlot) -> Option<&SessionOwner> {
         slot.is_owned().then_some(&self.onlooker)
     }
 
     /// Returns how a server is declared, as far as that decides what it lists.
-    pub(super) fn declared(slot: &Slot) -> Digest {
-        Digest::of_declaration(slot.declared())
+    pub(super) fn declared(slot: &ServerSlot) -> CatalogDigest {
+        CatalogDigest::of_declaration(slot.declared())
     }
 }
 
 /// Returns why a list is not there in time: its server may have failed before, and be tried again.
 /// Returns for how long a server has been connecting, if it is; nothing when the attempt has failed.
-fn under_way(slot: &Slot, owner: Option<&Owner>) -> Option<Duration> {
+fn under_way(slot: &ServerSlot, owner: Option<&SessionOwner>) -> Option<Duration> {
     slot.dialled_for(owner).or_else(|| slot.live(owner).map(|_| Duration::ZERO))
 }
 
-fn late(slot: &Slot, owner: Option<&Owner>) -> String {
+fn late(slot: &ServerSlot, owner: Option<&SessionOwner>) -> String {
     let last_error = slot.live(owner).is_none().then(|| slot.status().last_error).flatten();
     last_error.unwrap_or_else(|| "not there in time".to_owned())
 }

@@ -11,8 +11,8 @@
 //!                       views: merged lists
 //! ```
 //!
-//! What is known of a server outlives its connection ([`Snapshot`]), and the process on the disk
-//! ([`Store`]), so that lists and searches are answered without a server that runs. The server has
+//! What is known of a server outlives its connection ([`CatalogSnapshot`]), and the process on the disk
+//! ([`DiskCache`]), so that lists and searches are answered without a server that runs. The server has
 //! the last word: when it is there again its lists are read, and clients that were shown others are
 //! told.
 
@@ -29,13 +29,13 @@ use tokio_util::task::TaskTracker;
 
 use crate::{
     call::CallError,
-    config::Search,
-    connection::{Announcement, Limits, Owner},
+    config::SearchConfig,
+    connection::{Announcement, ConnectionLimits, SessionOwner},
     embedding::Embedder,
     name::ServerName,
-    pool::{Pool, Slot, SlotError},
-    protocol::mcp::{Item, List},
-    session::Sessions,
+    pool::{Pool, ServerSlot, SlotError},
+    protocol::mcp::{ListItem, ListKind},
+    session::SessionRegistry,
 };
 
 mod altered;
@@ -64,40 +64,40 @@ mod store;
 #[cfg(test)]
 mod tests;
 
-use asking::Reason;
+use asking::FetchReason;
 #[doc(hidden)]
 pub use cached::rewritten;
-use digest::Digest;
-use entry::{Entry, Outcome, Read, Unread};
-pub use findings::{Collision, Findings, Quarantined};
-pub use known::Source;
+use digest::CatalogDigest;
+use entry::{ListEntry, ListRead, ListReadOutcome, UnreadList};
+pub use findings::{CatalogFindings, NameCollision, QuarantinedItem};
+pub use known::KnownSource;
 pub use merged::UnreadServer;
-use publisher::Publisher;
-use records::Records;
-use shelf::Shelf;
-pub use snapshot::{KnownServer, Snapshot};
-pub use store::Store;
+use publisher::SnapshotPublisher;
+use records::ConnectAttempts;
+use shelf::CatalogStore;
+pub use snapshot::{CatalogSnapshot, KnownServer};
+pub use store::DiskCache;
 
 /// One server's list.
-pub type Listing = Arc<Vec<Item>>;
+pub type Listing = Arc<Vec<ListItem>>;
 
 /// The lists of all servers.
 #[derive(Debug)]
 pub struct Catalog {
     pool: Arc<Pool>,
-    sessions: Arc<Sessions>,
+    sessions: Arc<SessionRegistry>,
     tasks: TaskTracker,
     /// What clients are to hear.
     told: mpsc::Sender<Announcement>,
-    entries: Mutex<HashMap<Key, Arc<Entry>>>,
-    records: Arc<Records>,
-    findings: Arc<Findings>,
+    entries: Mutex<HashMap<Key, Arc<ListEntry>>>,
+    records: Arc<ConnectAttempts>,
+    findings: Arc<CatalogFindings>,
     /// What is known of each server, connected or not.
-    shelf: Arc<Shelf>,
-    publisher: Arc<Publisher>,
-    store: Arc<Store>,
+    shelf: Arc<CatalogStore>,
+    publisher: Arc<SnapshotPublisher>,
+    store: Arc<DiskCache>,
     /// For whom lists are read where each client has a connection of its own.
-    onlooker: Owner,
+    onlooker: SessionOwner,
     /// Told when somebody uses what is known.
     used: Notify,
     /// A client or an operator has searched the catalog.
@@ -112,7 +112,7 @@ pub struct Catalog {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
     server: ServerName,
-    list: List,
+    list: ListKind,
     owner: Option<u64>,
 }
 
@@ -121,15 +121,15 @@ impl Catalog {
     /// owned by `tasks`. What `sessions` are to hear goes to `told`.
     pub fn new(
         pool: Arc<Pool>,
-        sessions: Arc<Sessions>,
+        sessions: Arc<SessionRegistry>,
         tasks: TaskTracker,
         told: mpsc::Sender<Announcement>,
-        store: Store,
+        store: DiskCache,
     ) -> Self {
         let (entries, records, findings) = (Mutex::default(), Arc::default(), Arc::default());
-        let (shelf, store) = (Arc::<Shelf>::default(), Arc::new(store));
-        let publisher = Publisher::new(Arc::clone(&shelf), tasks.clone());
-        let onlooker = Owner::onlooker();
+        let (shelf, store) = (Arc::<CatalogStore>::default(), Arc::new(store));
+        let publisher = SnapshotPublisher::new(Arc::clone(&shelf), tasks.clone());
+        let onlooker = SessionOwner::onlooker();
         Self {
             pool,
             sessions,
@@ -155,7 +155,7 @@ impl Catalog {
     /// # Cancel safety
     ///
     /// Safe.
-    pub async fn snapshot(&self) -> Arc<Snapshot> {
+    pub async fn snapshot(&self) -> Arc<CatalogSnapshot> {
         self.is_searched.store(true, Ordering::Relaxed);
         self.used.notify_one();
         self.publisher.snapshot().await
@@ -172,22 +172,22 @@ impl Catalog {
     /// Safe: the read goes on for the others.
     pub async fn listing(
         &self,
-        slot: &Arc<Slot>,
-        list: List,
-        owner: Option<&Owner>,
-        limits: Limits,
+        slot: &Arc<ServerSlot>,
+        list: ListKind,
+        owner: Option<&SessionOwner>,
+        limits: ConnectionLimits,
     ) -> Result<Listing, Arc<CallError>> {
         loop {
-            match self.read(slot, list, owner, limits, Reason::Asked).await {
+            match self.read(slot, list, owner, limits, FetchReason::Asked).await {
                 Ok(listing) => {
                     if self.entry(slot, list, owner).tell(slot, &listing) {
                         self.tell_changed(slot, list, owner);
                     }
                     return Ok(listing);
                 }
-                Err(Unread { error, reason: Reason::Asked }) => return Err(error),
+                Err(UnreadList { error, reason: FetchReason::Asked }) => return Err(error),
                 // It was not tried in earnest.
-                Err(Unread { reason: Reason::There, .. }) => {}
+                Err(UnreadList { reason: FetchReason::There, .. }) => {}
             }
         }
     }
@@ -195,12 +195,12 @@ impl Catalog {
     /// Returns one server's list, or joins whoever reads it, whatever their reason.
     async fn read(
         &self,
-        slot: &Arc<Slot>,
-        list: List,
-        owner: Option<&Owner>,
-        limits: Limits,
-        reason: Reason,
-    ) -> Outcome {
+        slot: &Arc<ServerSlot>,
+        list: ListKind,
+        owner: Option<&SessionOwner>,
+        limits: ConnectionLimits,
+        reason: FetchReason,
+    ) -> ListReadOutcome {
         let entry = self.entry(slot, list, owner);
         let ready = || entry.current(slot, owner).map(Ok);
         if let Some(ready) = ready() {
@@ -214,8 +214,8 @@ impl Catalog {
         let news = news(&slot, list, owner);
         let flight = entry.reads.join(&self.tasks, ready, || async move {
             let read = reader.read(slot, reading, limits, reason, notes).await;
-            let Read { listing, is_news, connection } =
-                read.map_err(|error| Unread { error: Arc::new(error), reason })?;
+            let ListRead { listing, is_news, connection } =
+                read.map_err(|error| UnreadList { error: Arc::new(error), reason })?;
             if let Some((shelf, name, declared)) = shelf {
                 let old = shelf.learn((&name, declared), list, &listing, connection.profile());
                 if let Some(old) = old {
@@ -232,17 +232,17 @@ impl Catalog {
         flight.outcome().await.unwrap_or_else(|| {
             let source = SlotError::Closing(name.clone());
             let error = Arc::new(CallError::NotConnected { server: name, source });
-            Err(Unread { error, reason: Reason::Asked })
+            Err(UnreadList { error, reason: FetchReason::Asked })
         })
     }
 
     /// Tells clients that a list is not the one that they know.
-    fn tell_changed(&self, slot: &Slot, list: List, owner: Option<&Owner>) {
+    fn tell_changed(&self, slot: &ServerSlot, list: ListKind, owner: Option<&SessionOwner>) {
         changes::tell(&self.told, news(slot, list, owner));
     }
 
     /// Has tools found as is declared: by which words mean the same here, and by whose vectors.
-    pub fn search_with(&self, declared: &Search) {
+    pub fn search_with(&self, declared: &SearchConfig) {
         self.publisher.search_with(&declared.synonyms);
         self.publisher.embed_with(declared.embedding.as_ref(), self.store.directory());
     }
@@ -253,17 +253,17 @@ impl Catalog {
     }
 
     /// Returns the items that clients are not shown.
-    pub fn quarantined(&self) -> Vec<Quarantined> {
+    pub fn quarantined(&self) -> Vec<QuarantinedItem> {
         self.findings.quarantined_of(|server| self.pool.slot(server.as_str()).is_some())
     }
 
     /// Takes note of items that are called the same in a merged list.
-    pub fn collided(&self, found: impl IntoIterator<Item = Collision>) {
+    pub fn collided(&self, found: impl IntoIterator<Item = NameCollision>) {
         self.findings.collided(found);
     }
 
     /// Returns the items that are called the same in a merged list, as far as lists were read.
-    pub fn collisions(&self) -> Vec<Collision> {
+    pub fn collisions(&self) -> Vec<NameCollision> {
         if !self.findings.has_collisions() {
             return Vec::new();
         }
@@ -273,7 +273,7 @@ impl Catalog {
             .filter(|(key, _)| self.pool.slot(key.server.as_str()).is_some())
             .map(|(key, entry)| (key.clone(), Arc::clone(entry)))
             .collect();
-        let has = |collision: &Collision, server: &ServerName, item: &str| {
+        let has = |collision: &NameCollision, server: &ServerName, item: &str| {
             entries.iter().any(|(key, entry)| {
                 key.server == *server
                     && key.list.member() == collision.list
@@ -289,8 +289,8 @@ impl Catalog {
 
     /// Notes that a client was told of a server what may be wrong, so that it is told again when the
     /// lists are there.
-    pub fn doubt(&self, slot: &Slot, owner: Option<&Owner>) {
-        for list in [List::Tools, List::Prompts, List::Resources] {
+    pub fn doubt(&self, slot: &ServerSlot, owner: Option<&SessionOwner>) {
+        for list in [ListKind::Tools, ListKind::Prompts, ListKind::Resources] {
             self.entry(slot, list, owner).doubt();
         }
     }
@@ -305,7 +305,7 @@ impl Catalog {
             add(&key.server, entry.last().unwrap_or_default());
         }
         for server in self.pool.slots().keys() {
-            for list in [List::Tools, List::Prompts] {
+            for list in [ListKind::Tools, ListKind::Prompts] {
                 add(server, self.shelf.listing(server, list).unwrap_or_default());
             }
         }
@@ -317,9 +317,9 @@ impl Catalog {
     /// about the server and not only about one client.
     fn shelf_for(
         &self,
-        slot: &Arc<Slot>,
-        owner: Option<&Owner>,
-    ) -> Option<(Arc<Shelf>, ServerName, Digest)> {
+        slot: &Arc<ServerSlot>,
+        owner: Option<&SessionOwner>,
+    ) -> Option<(Arc<CatalogStore>, ServerName, CatalogDigest)> {
         let is_everybodys = !slot.is_owned() || owner == Some(&self.onlooker);
         let is_declared =
             || self.pool.slot(slot.name().as_str()).is_some_and(|now| Arc::ptr_eq(&now, slot));
@@ -328,16 +328,21 @@ impl Catalog {
     }
 
     /// Returns a list as it was read last, on a connection or before there was one.
-    fn last(&self, key: &Key, entry: &Entry) -> Option<Listing> {
+    fn last(&self, key: &Key, entry: &ListEntry) -> Option<Listing> {
         entry.last().or_else(|| self.shelf.listing(&key.server, key.list))
     }
 
-    fn key(&self, slot: &Slot, list: List, owner: Option<&Owner>) -> Key {
+    fn key(&self, slot: &ServerSlot, list: ListKind, owner: Option<&SessionOwner>) -> Key {
         let owner = owner.filter(|_| slot.is_owned()).map(|owner| owner.key);
         Key { server: slot.name().clone(), list, owner }
     }
 
-    fn entry(&self, slot: &Slot, list: List, owner: Option<&Owner>) -> Arc<Entry> {
+    fn entry(
+        &self,
+        slot: &ServerSlot,
+        list: ListKind,
+        owner: Option<&SessionOwner>,
+    ) -> Arc<ListEntry> {
         let key = self.key(slot, list, owner);
         let mut entries = self.entries();
         if let Some(entry) = entries.get(&key) {
@@ -345,19 +350,19 @@ impl Catalog {
         }
         // Clients that have gone have left theirs behind.
         entries.retain(|key, entry| key.owner.is_none() || entry.is_of_use());
-        let entry = Entry::new(list, owner.filter(|_| slot.is_owned()).cloned());
+        let entry = ListEntry::new(list, owner.filter(|_| slot.is_owned()).cloned());
         entries.insert(key, Arc::clone(&entry));
         entry
     }
 
-    fn entries(&self) -> MutexGuard<'_, HashMap<Key, Arc<Entry>>> {
+    fn entries(&self) -> MutexGuard<'_, HashMap<Key, Arc<ListEntry>>> {
         // Held for single statements on plain data.
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Returns the notice that a list of `slot` is another one, for whoever sees it.
-fn news(slot: &Slot, list: List, owner: Option<&Owner>) -> Announcement {
+fn news(slot: &ServerSlot, list: ListKind, owner: Option<&SessionOwner>) -> Announcement {
     let owner = owner.filter(|_| slot.is_owned()).cloned();
     Announcement::of_change(slot.name().clone(), owner, list)
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// What is known of a server when somebody asks for a list of all servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum ServerReadiness {
     /// There is no connection, and none is being made. Nothing speaks against the next one.
     Absent,
     /// The connection has been in the making for so long. Nothing speaks against it.
@@ -21,7 +21,7 @@ pub(super) enum Standing {
     },
 }
 
-impl Standing {
+impl ServerReadiness {
     /// Returns how long a list is worth waiting for, of `most` at the most.
     pub(super) fn patience(self, most: Duration) -> Duration {
         match self {
@@ -43,14 +43,14 @@ mod tests {
     fn only_a_server_that_nothing_speaks_against_is_waited_for() {
         let seconds = Duration::from_secs;
         for (standing, patience) in [
-            (Standing::Absent, MOST),
-            (Standing::Dialled(Duration::ZERO), MOST),
-            (Standing::Dialled(seconds(1)), seconds(3)),
-            (Standing::Dialled(MOST), Duration::ZERO),
-            (Standing::Dialled(seconds(3600)), Duration::ZERO),
-            (Standing::Failed, Duration::ZERO),
-            (Standing::Live { is_slow: false }, MOST),
-            (Standing::Live { is_slow: true }, Duration::ZERO),
+            (ServerReadiness::Absent, MOST),
+            (ServerReadiness::Dialled(Duration::ZERO), MOST),
+            (ServerReadiness::Dialled(seconds(1)), seconds(3)),
+            (ServerReadiness::Dialled(MOST), Duration::ZERO),
+            (ServerReadiness::Dialled(seconds(3600)), Duration::ZERO),
+            (ServerReadiness::Failed, Duration::ZERO),
+            (ServerReadiness::Live { is_slow: false }, MOST),
+            (ServerReadiness::Live { is_slow: true }, Duration::ZERO),
         ] {
             assert_eq!(standing.patience(MOST), patience, "{standing:?}");
         }

@@ -12,19 +12,19 @@ use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use tokio::time::{self, Instant};
 use tokio_util::sync::CancellationToken;
 
-use super::{Catalog, digest::Digest, known::LISTS, refresh::Due};
+use super::{Catalog, digest::CatalogDigest, known::LISTS, refresh::DueRefresh};
 use crate::{
     breaker,
     config::{self, defaults},
-    connection::Limits,
+    connection::ConnectionLimits,
     name::ServerName,
-    pool::Slot,
+    pool::ServerSlot,
     report::chain,
 };
 
 impl Catalog {
     /// Applies `catalog.prime`, and looks for servers to prime.
-    pub fn prime_as(&self, declared: &config::Catalog) {
+    pub fn prime_as(&self, declared: &config::CatalogConfig) {
         self.is_primed.store(declared.prime, Ordering::Relaxed);
         self.redeclared.notify_one();
     }
@@ -42,8 +42,8 @@ impl Catalog {
     /// # Cancel safety
     ///
     /// Safe: a dial in progress continues.
-    pub async fn prime(&self, limits: impl Fn() -> Limits, stop: CancellationToken) {
-        let mut tried = HashMap::<ServerName, Digest>::new();
+    pub async fn prime(&self, limits: impl Fn() -> ConnectionLimits, stop: CancellationToken) {
+        let mut tried = HashMap::<ServerName, CatalogDigest>::new();
         let mut primings = FuturesUnordered::new();
         loop {
             let mut is_crowded = false;
@@ -71,22 +71,22 @@ impl Catalog {
 
     /// Returns a server that has an unknown list, is not connected, and is not in `tried` with its
     /// present declaration.
-    fn unprimed(&self, tried: &HashMap<ServerName, Digest>) -> Option<Arc<Slot>> {
+    fn unprimed(&self, tried: &HashMap<ServerName, CatalogDigest>) -> Option<Arc<ServerSlot>> {
         if !self.is_primed() {
             return None;
         }
-        let is_unprimed = |slot: &&Arc<Slot>| {
+        let is_unprimed = |slot: &&Arc<ServerSlot>| {
             let (server, owner) = (slot.name(), self.owner(slot));
             LISTS.iter().any(|list| self.shelf.listing(server, *list).is_none())
                 && slot.live(owner).is_none()
                 && slot.dialled_for(owner).is_none()
-                && slot.gate().snapshot().state == breaker::Shown::Normal
+                && slot.gate().snapshot().state == breaker::BreakerState::Normal
                 && tried.get(server) != Some(&Self::declared(slot))
         };
         self.pool.slots().values().find(is_unprimed).cloned()
     }
 
-    async fn prime_one(&self, slot: Arc<Slot>, limits: Limits) {
+    async fn prime_one(&self, slot: Arc<ServerSlot>, limits: ConnectionLimits) {
         let owner = self.owner(&slot);
         // An exclusive server gets a connection for each list.
         let held = if slot.is_standing() {
@@ -107,7 +107,7 @@ impl Catalog {
         };
         for list in LISTS {
             if self.shelf.listing(slot.name(), list).is_none() {
-                let due = Due { slot: Arc::clone(&slot), list, owner: owner.cloned() };
+                let due = DueRefresh { slot: Arc::clone(&slot), list, owner: owner.cloned() };
                 self.look(due, limits).await;
             }
         }

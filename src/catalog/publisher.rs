@@ -8,33 +8,33 @@ use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
 use super::{
-    shelf::Shelf,
-    snapshot::{Snapshot, Vectors, Vocabulary},
+    shelf::CatalogStore,
+    snapshot::{CatalogSnapshot, SnapshotVectors, SynonymTable},
 };
 use crate::{
-    config::{defaults, search::Embedding, secret::credentials_directory},
-    embedding::{Embedder, Text},
+    config::{defaults, search::EmbeddingConfig, secret::credentials_directory},
+    embedding::{Embedder, EmbeddingText},
     report::chain,
-    single_flight::{Flight, SingleFlight},
+    single_flight::{FlightWaiter, SingleFlight},
 };
 
 /// Who makes snapshots, and the last one.
 #[derive(Debug)]
-pub(super) struct Publisher {
-    shelf: Arc<Shelf>,
+pub(super) struct SnapshotPublisher {
+    shelf: Arc<CatalogStore>,
     tasks: TaskTracker,
-    current: ArcSwap<Snapshot>,
-    vocabulary: ArcSwap<Vocabulary>,
+    current: ArcSwap<CatalogSnapshot>,
+    vocabulary: ArcSwap<SynonymTable>,
     embedded: ArcSwap<Embedded>,
     /// Each says whether it was made.
     builds: Arc<SingleFlight<bool>>,
 }
 
-impl Publisher {
+impl SnapshotPublisher {
     /// Returns one with an empty snapshot.
-    pub(super) fn new(shelf: Arc<Shelf>, tasks: TaskTracker) -> Arc<Self> {
-        let vocabulary = Arc::new(Vocabulary::of(&[]));
-        let current = ArcSwap::from_pointee(Snapshot::empty(&vocabulary));
+    pub(super) fn new(shelf: Arc<CatalogStore>, tasks: TaskTracker) -> Arc<Self> {
+        let vocabulary = Arc::new(SynonymTable::of(&[]));
+        let current = ArcSwap::from_pointee(CatalogSnapshot::empty(&vocabulary));
         let (vocabulary, builds) = (ArcSwap::new(vocabulary), SingleFlight::new());
         let embedded = ArcSwap::default();
         Arc::new(Self { shelf, tasks, current, vocabulary, embedded, builds })
@@ -46,7 +46,7 @@ impl Publisher {
     /// # Cancel safety
     ///
     /// Safe: it is made for the others.
-    pub(super) async fn snapshot(self: &Arc<Self>) -> Arc<Snapshot> {
+    pub(super) async fn snapshot(self: &Arc<Self>) -> Arc<CatalogSnapshot> {
         let wanted = self.shelf.revision();
         let made = async {
             // One that is under way may have begun before the last change.
@@ -75,13 +75,13 @@ impl Publisher {
     /// Has tools found by groups of words that mean the same here, too.
     pub(super) fn search_with(&self, synonyms: &[Vec<String>]) {
         if !self.vocabulary.load().is_of(synonyms) {
-            self.vocabulary.store(Arc::new(Vocabulary::of(synonyms)));
+            self.vocabulary.store(Arc::new(SynonymTable::of(synonyms)));
             self.shelf.touch();
         }
     }
 
     /// Has vectors of texts made as is declared, or by nobody.
-    pub(super) fn embed_with(&self, declared: Option<&Embedding>, directory: Option<&Path>) {
+    pub(super) fn embed_with(&self, declared: Option<&EmbeddingConfig>, directory: Option<&Path>) {
         let last = self.embedded.load();
         if last.declared.as_ref() == declared {
             return;
@@ -111,7 +111,7 @@ impl Publisher {
         }
     }
 
-    fn build(self: &Arc<Self>) -> Flight<bool> {
+    fn build(self: &Arc<Self>) -> FlightWaiter<bool> {
         let this = Arc::clone(self);
         self.builds.join(
             &self.tasks,
@@ -138,20 +138,20 @@ impl Publisher {
 /// Who makes vectors of texts now.
 #[derive(Debug, Default)]
 struct Embedded {
-    declared: Option<Embedding>,
+    declared: Option<EmbeddingConfig>,
     embedder: Option<Arc<Embedder>>,
     /// How many there were before.
     epoch: u64,
 }
 
-impl Vectors for Embedded {
+impl SnapshotVectors for Embedded {
     fn version(&self) -> u64 {
         let changes = |embedder: &Arc<Embedder>| *embedder.changes().borrow();
         // No embedder learns that often.
         self.embedder.as_ref().map_or(0, |found| (self.epoch << 32) + changes(found))
     }
 
-    fn of(&self, texts: Vec<Text>) -> Vec<Option<Arc<[f32]>>> {
+    fn of(&self, texts: Vec<EmbeddingText>) -> Vec<Option<Arc<[f32]>>> {
         let Some(embedder) = &self.embedder else { return Vec::new() };
         let vectors = embedder.vectors(&texts);
         if vectors.iter().any(Option::is_none) {

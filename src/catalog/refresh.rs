@@ -17,24 +17,24 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Catalog, Key,
-    asking::Reason,
-    entry::Unread,
-    known::{LISTS, Reading, Source},
+    asking::FetchReason,
+    entry::UnreadList,
+    known::{KnownList, KnownSource, LISTS},
 };
 use crate::{
-    config::{Lifecycle, Sharing, defaults},
-    connection::{Limits, Owner},
+    config::{LifecycleConfig, SharingMode, defaults},
+    connection::{ConnectionLimits, SessionOwner},
     name::ServerName,
-    pool::Slot,
-    protocol::mcp::List,
+    pool::ServerSlot,
+    protocol::mcp::ListKind,
     report::chain,
 };
 
 /// A list that is to be read.
-pub(super) struct Due {
-    pub(super) slot: Arc<Slot>,
-    pub(super) list: List,
-    pub(super) owner: Option<Owner>,
+pub(super) struct DueRefresh {
+    pub(super) slot: Arc<ServerSlot>,
+    pub(super) list: ListKind,
+    pub(super) owner: Option<SessionOwner>,
 }
 
 impl Catalog {
@@ -44,7 +44,7 @@ impl Catalog {
     /// # Cancel safety
     ///
     /// Safe: a read that is under way goes on.
-    pub async fn follow(&self, limits: impl Fn() -> Limits, stop: CancellationToken) {
+    pub async fn follow(&self, limits: impl Fn() -> ConnectionLimits, stop: CancellationToken) {
         let mut reads = FuturesUnordered::<BoxFuture<'_, (Key, bool)>>::new();
         let mut reading = HashSet::<Key>::new();
         // A server that ends at such a question is not to be asked it at each start.
@@ -91,10 +91,10 @@ impl Catalog {
     }
 
     /// Reads a list that is due, and tells whether it could be read.
-    pub(super) async fn look(&self, due: Due, limits: Limits) -> bool {
-        let Due { slot, list, owner } = due;
-        let read = self.read(&slot, list, owner.as_ref(), limits, Reason::There).await;
-        if let Err(Unread { error, .. }) = &read {
+    pub(super) async fn look(&self, due: DueRefresh, limits: ConnectionLimits) -> bool {
+        let DueRefresh { slot, list, owner } = due;
+        let read = self.read(&slot, list, owner.as_ref(), limits, FetchReason::There).await;
+        if let Err(UnreadList { error, .. }) = &read {
             let (server, method, reason) = (slot.name(), list.method(), chain(&**error));
             tracing::debug!(
                 mcp_server = %server, mcp_method = method, reason, "list not refreshed"
@@ -105,7 +105,7 @@ impl Catalog {
 
     /// Returns the lists of `servers` that are to be read: the tools, what clients were shown, what was
     /// known before, and where lists are read ahead, all that the server has.
-    fn due(&self, servers: &BTreeSet<ServerName>) -> Vec<Due> {
+    fn due(&self, servers: &BTreeSet<ServerName>) -> Vec<DueRefresh> {
         let slots = servers.iter().filter_map(|server| self.pool.slot(server.as_str()));
         let mut due = Vec::new();
         for slot in slots {
@@ -114,14 +114,18 @@ impl Catalog {
             let profile = live.as_ref().and_then(|connection| connection.profile());
             for list in LISTS {
                 let is_wanted = match list {
-                    List::Tools => true,
-                    List::Prompts | List::Resources | List::ResourceTemplates => {
+                    ListKind::Tools => true,
+                    ListKind::Prompts | ListKind::Resources | ListKind::ResourceTemplates => {
                         profile.is_some_and(|profile| profile.has(list.capability()))
                             || self.shelf.reading(slot.name(), list).is_some()
                     }
                 };
                 if is_wanted && self.is_due(&slot, list, everybodys) {
-                    due.push(Due { slot: Arc::clone(&slot), list, owner: everybodys.cloned() });
+                    due.push(DueRefresh {
+                        slot: Arc::clone(&slot),
+                        list,
+                        owner: everybodys.cloned(),
+                    });
                 }
             }
             due.extend(self.shown_to_owners(&slot));
@@ -130,7 +134,7 @@ impl Catalog {
     }
 
     /// Returns the lists that clients with a connection of their own were shown before they had it.
-    fn shown_to_owners(&self, slot: &Arc<Slot>) -> Vec<Due> {
+    fn shown_to_owners(&self, slot: &Arc<ServerSlot>) -> Vec<DueRefresh> {
         let entries = self.entries();
         let shown = entries.iter().filter(|(key, entry)| {
             key.server == *slot.name() && entry.owner.is_some() && !entry.is_unseen()
@@ -139,22 +143,22 @@ impl Catalog {
             let owner = entry.owner.clone();
             let is_due = slot.live(owner.as_ref()).is_some()
                 && entry.current(slot, owner.as_ref()).is_none();
-            is_due.then(|| Due { slot: Arc::clone(slot), list: key.list, owner })
+            is_due.then(|| DueRefresh { slot: Arc::clone(slot), list: key.list, owner })
         });
         due.collect()
     }
 
     /// Tells whether there is a connection, and the list of it was not read yet, or too long ago.
-    fn is_due(&self, slot: &Slot, list: List, owner: Option<&Owner>) -> bool {
+    fn is_due(&self, slot: &ServerSlot, list: ListKind, owner: Option<&SessionOwner>) -> bool {
         let is_there = slot.live(owner).is_some();
         if !is_there || self.entry(slot, list, owner).current(slot, owner).is_some() {
             return false;
         }
         let declared = slot.declared();
-        let is_short_lived = declared.lifecycle == Lifecycle::Ephemeral
-            || matches!(declared.sharing, Sharing::Exclusive { .. });
-        let is_old = |known: Reading| {
-            known.source == Source::Cache || age(known.read) > defaults::REFRESH_AFTER
+        let is_short_lived = declared.lifecycle == LifecycleConfig::Ephemeral
+            || matches!(declared.sharing, SharingMode::Exclusive { .. });
+        let is_old = |known: KnownList| {
+            known.source == KnownSource::Cache || age(known.read) > defaults::REFRESH_AFTER
         };
         // Where each request may have a connection of its own, not with each of them.
         !is_short_lived || self.shelf.reading(slot.name(), list).is_some_and(is_old)

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use tokio::time;
 
-use super::{Catalog, Listing, digest::Digest};
+use super::{Catalog, Listing, digest::CatalogDigest};
 use crate::{
-    config::{Server, defaults},
+    config::{ServerConfig, defaults},
     name::ServerName,
-    protocol::mcp::List,
+    protocol::mcp::ListKind,
 };
 
 impl Catalog {
@@ -21,16 +21,16 @@ impl Catalog {
     /// Safe: nothing is kept.
     pub async fn remembered(
         &self,
-        declared: Vec<(ServerName, Arc<Server>)>,
+        declared: Vec<(ServerName, Arc<ServerConfig>)>,
     ) -> Vec<(usize, Listing)> {
         if declared.is_empty() || self.store.directory().is_none() {
             return Vec::new();
         }
         let store = Arc::clone(&self.store);
         let reading = self.tasks.spawn_blocking(move || {
-            let read = |(at, (name, server)): (usize, (ServerName, Arc<Server>))| {
-                let known = store.read(&name, Digest::of_declaration(&server))?;
-                Some((at, known.listing(List::Tools)?))
+            let read = |(at, (name, server)): (usize, (ServerName, Arc<ServerConfig>))| {
+                let known = store.read(&name, CatalogDigest::of_declaration(&server))?;
+                Some((at, known.listing(ListKind::Tools)?))
             };
             declared.into_iter().enumerate().filter_map(read).collect()
         });

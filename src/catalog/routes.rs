@@ -4,10 +4,10 @@ use std::{cmp::Reverse, sync::Arc};
 
 use super::{Catalog, Listing};
 use crate::{
-    connection::{Limits, Owner},
+    connection::{ConnectionLimits, SessionOwner},
     name::ServerName,
-    pool::Slot,
-    protocol::mcp::List,
+    pool::ServerSlot,
+    protocol::mcp::ListKind,
 };
 
 impl Catalog {
@@ -23,22 +23,22 @@ impl Catalog {
     pub async fn server_of_resource(
         &self,
         uri: &str,
-        owner: Option<&Owner>,
-        limits: Limits,
+        owner: Option<&SessionOwner>,
+        limits: ConnectionLimits,
     ) -> Option<ServerName> {
         let known = |list| self.known_now(list, owner);
-        let found = listed(&known(List::Resources), uri)
-            .or_else(|| templated(&known(List::ResourceTemplates), uri));
+        let found = listed(&known(ListKind::Resources), uri)
+            .or_else(|| templated(&known(ListKind::ResourceTemplates), uri));
         // One that had the resource before may have it still, and comes first then.
         if let Some(found) = found
-            && !self.had_before(List::Resources, owner, uri, &found)
+            && !self.had_before(ListKind::Resources, owner, uri, &found)
         {
             return Some(found);
         }
-        if let Some(server) = listed(&self.all(List::Resources, owner, limits).await, uri) {
+        if let Some(server) = listed(&self.all(ListKind::Resources, owner, limits).await, uri) {
             return Some(server);
         }
-        templated(&self.all(List::ResourceTemplates, owner, limits).await, uri)
+        templated(&self.all(ListKind::ResourceTemplates, owner, limits).await, uri)
     }
 
     /// Returns the server that a completion for the resource or template `uri` is asked of: one that
@@ -50,10 +50,10 @@ impl Catalog {
     pub async fn server_of_template(
         &self,
         uri: &str,
-        owner: Option<&Owner>,
-        limits: Limits,
+        owner: Option<&SessionOwner>,
+        limits: ConnectionLimits,
     ) -> Option<ServerName> {
-        let list = List::ResourceTemplates;
+        let list = ListKind::ResourceTemplates;
         if let Some(found) = listed(&self.known_now(list, owner), uri)
             && !self.had_before(list, owner, uri, &found)
         {
@@ -73,15 +73,15 @@ impl Catalog {
     /// Safe.
     pub async fn has_resource(
         &self,
-        slot: &Arc<Slot>,
+        slot: &Arc<ServerSlot>,
         uri: &str,
-        owner: Option<&Owner>,
-        limits: Limits,
+        owner: Option<&SessionOwner>,
+        limits: ConnectionLimits,
     ) -> bool {
-        for list in [List::Resources, List::ResourceTemplates] {
+        for list in [ListKind::Resources, ListKind::ResourceTemplates] {
             let Ok(listing) = self.known_or_read(slot, list, owner, limits).await else { continue };
             let alone = [(slot.name().clone(), listing)];
-            let is_template = list == List::ResourceTemplates;
+            let is_template = list == ListKind::ResourceTemplates;
             if listed(&alone, uri).is_some() || is_template && templated(&alone, uri).is_some() {
                 return true;
             }
@@ -91,7 +91,11 @@ impl Catalog {
 
     /// Returns the lists that were read and are current, and those that are known of servers that are
     /// not connected.
-    fn known_now(&self, list: List, owner: Option<&Owner>) -> Vec<(ServerName, Listing)> {
+    fn known_now(
+        &self,
+        list: ListKind,
+        owner: Option<&SessionOwner>,
+    ) -> Vec<(ServerName, Listing)> {
         let slots = self.pool.slots();
         let kept = slots.values().filter_map(|slot| {
             let current = self.entry(slot, list, owner).current(slot, owner);
@@ -105,7 +109,13 @@ impl Catalog {
 
     /// Tells whether a server whose name comes before that of `found` had `uri` in its list when
     /// that was read last, and its list is to be read again.
-    fn had_before(&self, list: List, owner: Option<&Owner>, uri: &str, found: &ServerName) -> bool {
+    fn had_before(
+        &self,
+        list: ListKind,
+        owner: Option<&SessionOwner>,
+        uri: &str,
+        found: &ServerName,
+    ) -> bool {
         let slots = self.pool.slots();
         slots.range(..found.clone()).any(|(_, slot)| {
             let entry = self.entry(slot, list, owner);

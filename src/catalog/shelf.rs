@@ -14,18 +14,18 @@ use tokio::{
 
 use super::{
     Listing,
-    digest::Digest,
-    known::{Known, News, Reading},
+    digest::CatalogDigest,
+    known::{KnownChange, KnownList, KnownLists},
 };
 use crate::{
     config::defaults,
     name::ServerName,
-    protocol::mcp::{List, Profile},
+    protocol::mcp::{ListKind, ServerProfile},
 };
 
 /// What is known of every declared server.
 #[derive(Debug, Default)]
-pub(super) struct Shelf {
+pub(super) struct CatalogStore {
     state: Mutex<State>,
     /// Told when something is to be written to the disk, or looked for there.
     changed: Notify,
@@ -33,7 +33,7 @@ pub(super) struct Shelf {
 
 #[derive(Debug, Default)]
 struct State {
-    known: BTreeMap<ServerName, Known>,
+    known: BTreeMap<ServerName, KnownLists>,
     /// Grows whenever anything changes that a snapshot shows.
     revision: u64,
     unsaved: BTreeSet<ServerName>,
@@ -47,7 +47,7 @@ struct State {
 
 /// What is to be done on the disk.
 #[derive(Debug, Default)]
-pub(super) struct Chores {
+pub(super) struct CacheChores {
     /// These are to be written.
     pub(super) unsaved: BTreeSet<ServerName>,
     /// These are to be written if they are not there.
@@ -56,26 +56,26 @@ pub(super) struct Chores {
     pub(super) sought: BTreeSet<ServerName>,
 }
 
-impl Shelf {
+impl CatalogStore {
     /// Takes note of a list that a server has given, and of what it says of itself. Returns the list that
     /// was known before, if it may be another one.
     pub(super) fn learn(
         &self,
-        (server, declared): (&ServerName, Digest),
-        list: List,
+        (server, declared): (&ServerName, CatalogDigest),
+        list: ListKind,
         listing: &Listing,
-        profile: Option<&Profile>,
+        profile: Option<&ServerProfile>,
     ) -> Option<Listing> {
         let mut state = self.state();
         let known = state.known.entry(server.clone()).or_default();
         if known.declared != Some(declared) {
-            *known = Known::of(declared);
+            *known = KnownLists::of(declared);
         }
         let old = known.reading(list).map(|reading| Arc::clone(&reading.listing));
         match known.learn(list, listing, profile, SystemTime::now()) {
-            News::Changed => state.unsaved.insert(server.clone()),
+            KnownChange::Changed => state.unsaved.insert(server.clone()),
             // Its file may have been removed, or could not be written.
-            News::Confirmed | News::Nothing => state.confirmed.insert(server.clone()),
+            KnownChange::Confirmed | KnownChange::Nothing => state.confirmed.insert(server.clone()),
         };
         self.changed.notify_one();
         state.revision += 1;
@@ -83,9 +83,9 @@ impl Shelf {
     }
 
     /// Takes what the disk had of a server, as far as nothing newer is known.
-    pub(super) fn restore(&self, server: &ServerName, found: Known) {
+    pub(super) fn restore(&self, server: &ServerName, found: KnownLists) {
         let mut state = self.state();
-        if state.known.entry(server.clone()).or_default().restore(found) == News::Changed {
+        if state.known.entry(server.clone()).or_default().restore(found) == KnownChange::Changed {
             state.revision += 1;
         }
     }
@@ -109,7 +109,7 @@ impl Shelf {
     }
 
     /// Notes what is on the disk of a server: it stays so for [`defaults::CACHE_WRITE_PAUSE`].
-    pub(super) fn saved(&self, server: &ServerName, digest: Digest) {
+    pub(super) fn saved(&self, server: &ServerName, digest: CatalogDigest) {
         let mut state = self.state();
         if let Some(known) = state.known.get_mut(server) {
             known.saved = Some(digest);
@@ -138,7 +138,7 @@ impl Shelf {
     }
 
     /// Takes what is to be done on the disk; `now`, or where that is none, whatever was done last.
-    pub(super) fn chores(&self, now: Option<Instant>) -> Chores {
+    pub(super) fn chores(&self, now: Option<Instant>) -> CacheChores {
         let mut state = self.state();
         let state = &mut *state;
         if let Some(now) = now {
@@ -148,7 +148,7 @@ impl Shelf {
         let (left, unsaved) = take(&mut state.unsaved).into_iter().partition(is_left);
         state.unsaved = left;
         let (confirmed, sought) = (take(&mut state.confirmed), take(&mut state.sought));
-        Chores { unsaved, confirmed, sought }
+        CacheChores { unsaved, confirmed, sought }
     }
 
     /// Returns the number of the last change.
@@ -157,28 +157,28 @@ impl Shelf {
     }
 
     /// Returns everything, and the number of the last change.
-    pub(super) fn all(&self) -> (BTreeMap<ServerName, Known>, u64) {
+    pub(super) fn all(&self) -> (BTreeMap<ServerName, KnownLists>, u64) {
         let state = self.state();
         (state.known.clone(), state.revision)
     }
 
     /// Returns what is known of one server.
-    pub(super) fn known(&self, server: &ServerName) -> Option<Known> {
+    pub(super) fn known(&self, server: &ServerName) -> Option<KnownLists> {
         self.state().known.get(server).cloned()
     }
 
     /// Returns a list of a server as it was read last.
-    pub(super) fn reading(&self, server: &ServerName, list: List) -> Option<Reading> {
+    pub(super) fn reading(&self, server: &ServerName, list: ListKind) -> Option<KnownList> {
         self.state().known.get(server)?.reading(list).cloned()
     }
 
     /// Returns the items of a list as it was read last: none where the server says that it has none.
-    pub(super) fn listing(&self, server: &ServerName, list: List) -> Option<Listing> {
+    pub(super) fn listing(&self, server: &ServerName, list: ListKind) -> Option<Listing> {
         self.state().known.get(server)?.listing(list)
     }
 
     /// Returns what a server said of itself.
-    pub(super) fn profile(&self, server: &ServerName) -> Option<Arc<Profile>> {
+    pub(super) fn profile(&self, server: &ServerName) -> Option<Arc<ServerProfile>> {
         self.state().known.get(server)?.profile().cloned()
     }
 

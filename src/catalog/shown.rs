@@ -6,7 +6,7 @@ use super::Listing;
 
 /// What clients were shown of a list since they were told last that it has changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) enum Shown {
+pub(super) enum ClientView {
     /// Nothing.
     #[default]
     Nothing,
@@ -18,14 +18,14 @@ pub(super) enum Shown {
 
 /// A part of a list that a client was shown as its server wrote it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct ListPosition {
     /// It is the first page.
     pub(super) is_first: bool,
     /// It is the last one.
     pub(super) is_last: bool,
 }
 
-impl Shown {
+impl ClientView {
     /// Takes note that clients are shown `listing` from now on. Returns whether some know another
     /// one and are to be told.
     pub(super) fn list(&mut self, listing: &Listing) -> bool {
@@ -49,12 +49,12 @@ impl Shown {
 
     /// Takes note that a client was shown the lists of other servers without this one.
     pub(super) fn leave_out(&mut self) {
-        self.pass(&[], Place { is_first: true, is_last: true });
+        self.pass(&[], ListPosition { is_first: true, is_last: true });
     }
 
     /// Takes note that a client was shown a page as the server wrote it.
-    pub(super) fn pass(&mut self, page: &[super::Item], place: Place) {
-        let Place { is_first, is_last } = place;
+    pub(super) fn pass(&mut self, page: &[super::ListItem], place: ListPosition) {
+        let ListPosition { is_first, is_last } = place;
         let known = match self {
             Self::One(known) => known,
             Self::Nothing if is_first && is_last => {
@@ -97,21 +97,21 @@ impl Shown {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::mcp::{List, Page};
+    use crate::protocol::mcp::{ListKind, ListPage};
 
     fn listing(names: &[&str]) -> Listing {
         let tool =
             |name: &&str| serde_json::json!({ "name": name, "inputSchema": { "type": "object" } });
         let tools: Vec<_> = names.iter().map(tool).collect();
         let result = serde_json::json!({ "tools": tools }).to_string();
-        Listing::new(Page::read(List::Tools, &result).expect("a list").items)
+        Listing::new(ListPage::read(ListKind::Tools, &result).expect("a list").items)
     }
 
     #[test]
     fn a_look_at_a_list_shows_it_to_nobody() {
-        let mut shown = Shown::default();
+        let mut shown = ClientView::default();
         assert!(!shown.compare(&listing(&["a"])));
-        assert_eq!(shown, Shown::Nothing);
+        assert_eq!(shown, ClientView::Nothing);
         shown.list(&listing(&["a"]));
         assert!(!shown.compare(&listing(&["a"])));
         assert!(shown.compare(&listing(&["b"])));
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn who_was_shown_nothing_is_told_nothing_and_who_knows_the_list_neither() {
-        let mut shown = Shown::default();
+        let mut shown = ClientView::default();
         assert!(!shown.list(&listing(&["a"])));
         assert!(!shown.list(&listing(&["a"])));
         assert!(shown.list(&listing(&["a", "b"])));
@@ -131,12 +131,12 @@ mod tests {
 
     #[test]
     fn a_list_that_was_left_out_is_news_unless_it_is_empty() {
-        let mut shown = Shown::default();
+        let mut shown = ClientView::default();
         shown.leave_out();
         assert!(!shown.clone().list(&listing(&[])));
         assert!(shown.list(&listing(&["a"])));
         shown.leave_out();
-        assert_eq!(shown, Shown::Several);
+        assert_eq!(shown, ClientView::Several);
         assert!(shown.list(&listing(&["a"])), "some know it, others know of none");
     }
 
@@ -155,21 +155,21 @@ mod tests {
             (&["x"], false, false, false),
             (&["a"], false, true, false),
         ] {
-            let mut shown = Shown::One(Listing::clone(&whole));
-            shown.pass(&listing(page), Place { is_first, is_last });
-            assert_eq!(shown == Shown::One(Listing::clone(&whole)), fits, "{page:?}");
+            let mut shown = ClientView::One(Listing::clone(&whole));
+            shown.pass(&listing(page), ListPosition { is_first, is_last });
+            assert_eq!(shown == ClientView::One(Listing::clone(&whole)), fits, "{page:?}");
         }
     }
 
     #[test]
     fn a_whole_page_is_a_list_and_a_part_of_an_unknown_one_is_none() {
-        let place = |is_first, is_last| Place { is_first, is_last };
-        let mut shown = Shown::default();
+        let place = |is_first, is_last| ListPosition { is_first, is_last };
+        let mut shown = ClientView::default();
         shown.pass(&listing(&["a"]), place(true, true));
-        assert_eq!(shown, Shown::One(listing(&["a"])));
+        assert_eq!(shown, ClientView::One(listing(&["a"])));
         shown.forget();
         shown.pass(&listing(&["a"]), place(true, false));
-        assert_eq!(shown, Shown::Several);
+        assert_eq!(shown, ClientView::Several);
         assert!(shown.list(&listing(&["a"])));
     }
 }

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use super::{Catalog, shown::Place};
+use super::{Catalog, shown::ListPosition};
 use crate::{
-    connection::Owner,
-    pool::Slot,
+    connection::SessionOwner,
+    pool::ServerSlot,
     protocol::{
         Message, apps,
-        jsonrpc::Part,
-        mcp::{List, Page},
+        jsonrpc::MessagePart,
+        mcp::{ListKind, ListPage},
     },
 };
 
@@ -20,9 +20,9 @@ impl Catalog {
     /// was asked for.
     pub fn sieve(
         &self,
-        slot: &Slot,
-        list: List,
-        owner: Option<&Owner>,
+        slot: &ServerSlot,
+        list: ListKind,
+        owner: Option<&SessionOwner>,
         is_first: bool,
         shows_pages: bool,
     ) -> impl FnOnce(Message) -> Message + Send + Sync + use<> {
@@ -30,9 +30,9 @@ impl Catalog {
         let server = slot.name().clone();
         move |answer| {
             // An error, or what is no list, is for the client to judge.
-            let Some(result) = answer.part(Part::Result) else { return answer };
-            let Ok(page) = Page::read(list, result) else { return answer };
-            let place = Place { is_first, is_last: page.next.is_none() };
+            let Some(result) = answer.part(MessagePart::Result) else { return answer };
+            let Ok(page) = ListPage::read(list, result) else { return answer };
+            let place = ListPosition { is_first, is_last: page.next.is_none() };
             let is_whole = place.is_first && place.is_last;
             findings.read(&server, list, &page.items, &page.rejected, is_whole);
             entry.passed(&page.items, place);
@@ -41,7 +41,7 @@ impl Catalog {
                 return answer;
             }
             match page.without_rejected(list, result, is_hidden) {
-                Some(rest) => answer.with(Part::Result, &rest),
+                Some(rest) => answer.with(MessagePart::Result, &rest),
                 None => answer,
             }
         }

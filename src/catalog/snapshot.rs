@@ -10,32 +10,35 @@ use std::{
 
 use super::{
     Listing,
-    digest::Digest,
-    known::{Known, Source},
+    digest::CatalogDigest,
+    known::{KnownLists, KnownSource},
     parallel,
 };
 use crate::{
     config::defaults,
-    embedding::Text,
+    embedding::EmbeddingText,
     name::ServerName,
     protocol::{
-        Members, apps,
-        mcp::{Item, List, Profile},
+        ObjectMembers, apps,
+        mcp::{ListItem, ListKind, ServerProfile},
     },
     redact,
-    search::{Analyzed, Explanation, Hit, Index, Pattern, Place, Query, Thesaurus},
+    search::{
+        AnalyzedServer, ScoreExplanation, SearchHit, SearchIndex, SearchPattern, SearchQuery,
+        Thesaurus, ToolPosition,
+    },
 };
 
 /// What all servers offer, at one moment.
-pub struct Snapshot {
+pub struct CatalogSnapshot {
     /// Grows whenever a definition is another one than before, or tools are found by other words,
     /// and only then.
     pub generation: u64,
     /// Tells these definitions from any others, also in the life of another process.
     pub fingerprint: u64,
     servers: Vec<KnownServer>,
-    index: Arc<Index>,
-    vocabulary: Arc<Vocabulary>,
+    index: Arc<SearchIndex>,
+    vocabulary: Arc<SynonymTable>,
     /// Which vectors the index has.
     pub(super) vectors: u64,
     /// Of what is known.
@@ -43,22 +46,22 @@ pub struct Snapshot {
 }
 
 /// Dense vectors of tools, as far as there are any.
-pub(super) trait Vectors {
+pub(super) trait SnapshotVectors {
     /// Returns what tells them from those that were there before; 0 where there are none.
     fn version(&self) -> u64;
 
     /// Returns those of these texts.
-    fn of(&self, texts: Vec<Text>) -> Vec<Option<Arc<[f32]>>>;
+    fn of(&self, texts: Vec<EmbeddingText>) -> Vec<Option<Arc<[f32]>>>;
 }
 
 /// The words that mean the same.
-pub(super) struct Vocabulary {
+pub(super) struct SynonymTable {
     /// Groups that are declared.
     synonyms: Vec<Vec<String>>,
     /// Read when the first index is made, which is not where the service starts.
     thesaurus: OnceLock<Arc<Thesaurus>>,
     /// Of the groups.
-    digest: Digest,
+    digest: CatalogDigest,
 }
 
 /// A server whose tools are known.
@@ -69,7 +72,7 @@ pub struct KnownServer {
     /// What it says of itself: its title and its instructions.
     pub about: Arc<str>,
     /// Where the tools are known from.
-    pub source: Source,
+    pub source: KnownSource,
     /// When they were read from the server.
     pub since: SystemTime,
     /// The tools that are there for models, in its order.
@@ -79,15 +82,15 @@ pub struct KnownServer {
     /// One of them has a page.
     has_pages: bool,
     /// What it said of itself when it was connected last.
-    pub profile: Option<Arc<Profile>>,
-    digest: Digest,
-    analyzed: Arc<Analyzed>,
+    pub profile: Option<Arc<ServerProfile>>,
+    digest: CatalogDigest,
+    analyzed: Arc<AnalyzedServer>,
 }
 
-impl Snapshot {
+impl CatalogSnapshot {
     /// Returns one of no servers.
-    pub(super) fn empty(vocabulary: &Arc<Vocabulary>) -> Self {
-        let index = Arc::new(Index::new(&[], &Thesaurus::default()));
+    pub(super) fn empty(vocabulary: &Arc<SynonymTable>) -> Self {
+        let index = Arc::new(SearchIndex::new(&[], &Thesaurus::default()));
         let (servers, vocabulary) = (Vec::new(), Arc::clone(vocabulary));
         let (generation, fingerprint, vectors, revision) = (0, 0, 0, 0);
         Self { generation, fingerprint, servers, index, vocabulary, vectors, revision }
@@ -104,7 +107,7 @@ impl Snapshot {
     }
 
     /// Returns the tool that `server` calls `tool`.
-    pub fn tool(&self, server: &str, tool: &str) -> Option<&Item> {
+    pub fn tool(&self, server: &str, tool: &str) -> Option<&ListItem> {
         self.server(server)?.tools.iter().find(|item| item.key == tool)
     }
 
@@ -117,27 +120,27 @@ impl Snapshot {
     }
 
     /// Returns the best tools for a query, best first.
-    pub fn search(&self, query: &Query<'_>) -> Vec<Hit> {
+    pub fn search(&self, query: &SearchQuery<'_>) -> Vec<SearchHit> {
         self.index.search(query)
     }
 
-    /// Returns why a tool stands where it does in an answer of [`Snapshot::search`].
-    pub fn explain(&self, query: &Query<'_>, place: Place) -> Explanation {
+    /// Returns why a tool stands where it does in an answer of [`CatalogSnapshot::search`].
+    pub fn explain(&self, query: &SearchQuery<'_>, place: ToolPosition) -> ScoreExplanation {
         self.index.explain(query, place)
     }
 
     /// Returns the tools that a pattern is in, in their order.
-    pub fn grep(&self, pattern: &Pattern, limit: usize) -> Vec<Place> {
+    pub fn grep(&self, pattern: &SearchPattern, limit: usize) -> Vec<ToolPosition> {
         self.index.grep(pattern, limit)
     }
 
-    /// Returns the position of a server, for [`Query::server`].
+    /// Returns the position of a server, for [`SearchQuery::server`].
     pub fn position(&self, name: &str) -> Option<usize> {
         self.servers.binary_search_by(|server| server.name.as_str().cmp(name)).ok()
     }
 
     /// Returns what stands at a place that a search has found.
-    pub fn at(&self, place: Place) -> Option<(&KnownServer, &Item)> {
+    pub fn at(&self, place: ToolPosition) -> Option<(&KnownServer, &ListItem)> {
         let server = self.servers.get(place.server)?;
         Some((server, server.tools.get(place.tool)?))
     }
@@ -145,13 +148,13 @@ impl Snapshot {
     /// Returns the snapshot after this one.
     pub(super) fn next(
         &self,
-        known: &BTreeMap<ServerName, Known>,
-        vocabulary: &Arc<Vocabulary>,
-        vectors: &dyn Vectors,
+        known: &BTreeMap<ServerName, KnownLists>,
+        vocabulary: &Arc<SynonymTable>,
+        vectors: &dyn SnapshotVectors,
         revision: u64,
     ) -> Self {
         let known: Vec<_> = known.iter().collect();
-        let after = |&(name, known): &(&ServerName, &Known)| self.server_after(name, known);
+        let after = |&(name, known): &(&ServerName, &KnownLists)| self.server_after(name, known);
         let servers: Vec<_> = match self.servers.is_empty() {
             true => parallel::map(&known, after).into_iter().flatten().collect(),
             // One of them or a few are new.
@@ -177,15 +180,15 @@ impl Snapshot {
             all.extend_from_slice(server.name.as_str().as_bytes());
             all.extend_from_slice(server.digest.to_string().as_bytes());
         }
-        let fingerprint = Digest::of(&all).short();
+        let fingerprint = CatalogDigest::of(&all).short();
         let generation = self.generation + 1;
         let vectors = version;
         Self { generation, fingerprint, servers, index, vocabulary, vectors, revision }
     }
 
     /// Returns what is known of a server now, with all that is as it was.
-    fn server_after(&self, name: &ServerName, known: &Known) -> Option<KnownServer> {
-        let reading = known.reading(List::Tools)?;
+    fn server_after(&self, name: &ServerName, known: &KnownLists) -> Option<KnownServer> {
+        let reading = known.reading(ListKind::Tools)?;
         let (source, since, listing) = (reading.source, reading.read, Arc::clone(&reading.listing));
         let profile = known.profile().cloned();
         let last = self.server(name.as_str()).filter(|last| {
@@ -205,7 +208,7 @@ impl Snapshot {
         // Also where it says something else that nobody searches.
         let before = self.server(name.as_str()).filter(|last| last.digest == digest);
         let analyzed = before.map(|last| Arc::clone(&last.analyzed)).unwrap_or_else(|| {
-            Arc::new(Analyzed::of(name.as_str(), &about, tools.iter().map(Item::json)))
+            Arc::new(AnalyzedServer::of(name.as_str(), &about, tools.iter().map(ListItem::json)))
         });
         let (name, about) = (name.clone(), about.into());
         let has_pages = listing.iter().any(|item| apps::has_page(item.json()));
@@ -226,7 +229,7 @@ impl Snapshot {
 
 /// Returns the tools that are not there for pages alone.
 fn for_models(listing: &Listing) -> Listing {
-    let is_hidden = |item: &Item| apps::is_for_pages_alone(item.json());
+    let is_hidden = |item: &ListItem| apps::is_for_pages_alone(item.json());
     match listing.iter().any(is_hidden) {
         true => Arc::new(listing.iter().filter(|item| !is_hidden(item)).cloned().collect()),
         false => Arc::clone(listing),
@@ -234,9 +237,13 @@ fn for_models(listing: &Listing) -> Listing {
 }
 
 /// Returns the index of the tools of these servers.
-fn index_of(servers: &[KnownServer], vocabulary: &Vocabulary, vectors: &dyn Vectors) -> Index {
+fn index_of(
+    servers: &[KnownServer],
+    vocabulary: &SynonymTable,
+    vectors: &dyn SnapshotVectors,
+) -> SearchIndex {
     let analyzed: Vec<_> = servers.iter().map(|server| Arc::clone(&server.analyzed)).collect();
-    let index = Index::new(&analyzed, vocabulary.thesaurus());
+    let index = SearchIndex::new(&analyzed, vocabulary.thesaurus());
     match vectors.version() {
         0 => index,
         _ => with_vectors(&index, servers, vectors),
@@ -244,12 +251,16 @@ fn index_of(servers: &[KnownServer], vocabulary: &Vocabulary, vectors: &dyn Vect
 }
 
 /// Returns an index of the tools of these servers with the vectors that there are now.
-fn with_vectors(index: &Index, servers: &[KnownServer], vectors: &dyn Vectors) -> Index {
+fn with_vectors(
+    index: &SearchIndex,
+    servers: &[KnownServer],
+    vectors: &dyn SnapshotVectors,
+) -> SearchIndex {
     let tools = |server: &KnownServer| {
         let name = server.name.clone();
-        let text = move |item: &Item| {
-            let said = Members::read(item.json()).and_then(|item| item.string("description"));
-            Text::new(&format!("{name} {}: {}", item.key, said.unwrap_or_default()))
+        let text = move |item: &ListItem| {
+            let said = ObjectMembers::read(item.json()).and_then(|item| item.string("description"));
+            EmbeddingText::new(&format!("{name} {}: {}", item.key, said.unwrap_or_default()))
         };
         server.tools.iter().map(text).collect::<Vec<_>>()
     };
@@ -261,7 +272,7 @@ fn with_vectors(index: &Index, servers: &[KnownServer], vectors: &dyn Vectors) -
     index.with_vectors(|place| found.get(firsts.get(place.server)? + place.tool)?.as_deref())
 }
 
-impl Vocabulary {
+impl SynonymTable {
     /// Returns that of the program, with groups of words that mean the same here.
     pub(super) fn of(synonyms: &[Vec<String>]) -> Self {
         let (digest, synonyms) = (Self::digest(synonyms), synonyms.to_vec());
@@ -278,8 +289,8 @@ impl Vocabulary {
         self.digest == Self::digest(synonyms)
     }
 
-    fn digest(synonyms: &[Vec<String>]) -> Digest {
-        Digest::of(format!("{synonyms:?}").as_bytes())
+    fn digest(synonyms: &[Vec<String>]) -> CatalogDigest {
+        CatalogDigest::of(format!("{synonyms:?}").as_bytes())
     }
 
     /// Tells whether the same words mean the same.
@@ -288,14 +299,14 @@ impl Vocabulary {
     }
 }
 
-impl fmt::Debug for Vocabulary {
+impl fmt::Debug for SynonymTable {
     /// Prints which it is, and not all of it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Vocabulary({})", self.digest)
     }
 }
 
-impl fmt::Debug for Snapshot {
+impl fmt::Debug for CatalogSnapshot {
     /// Prints how much it is, and not all of it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (generation, n_servers) = (self.generation, self.servers.len());
@@ -311,7 +322,7 @@ impl KnownServer {
 }
 
 /// Returns what a server says of itself in words.
-pub(super) fn about(profile: &Profile) -> String {
+pub(super) fn about(profile: &ServerProfile) -> String {
     let info = profile.server_info();
     let word = |member: &str| info.and_then(|info| info.get(member)).and_then(|word| word.as_str());
     let instructions = profile.result.get("instructions").and_then(|word| word.as_str());
@@ -320,13 +331,13 @@ pub(super) fn about(profile: &Profile) -> String {
     redact::cut(&words.join("\n"), defaults::ABOUT_BYTES_MAX).to_owned()
 }
 
-fn digest(about: &str, tools: &Listing) -> Digest {
+fn digest(about: &str, tools: &Listing) -> CatalogDigest {
     let mut all = serde_json::Value::from(about).to_string();
     for tool in tools.iter() {
         all.push('\n');
         all.push_str(tool.json());
     }
-    Digest::of(all.as_bytes())
+    CatalogDigest::of(all.as_bytes())
 }
 
 #[cfg(test)]

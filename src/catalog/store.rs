@@ -11,12 +11,12 @@ use std::{
 };
 
 use super::{
-    cached::{self, Unusable},
-    digest::Digest,
-    known::{Known, LISTS},
+    cached::{self, CacheFileError},
+    digest::CatalogDigest,
+    known::{KnownLists, LISTS},
 };
 use crate::{
-    config::{CacheChoice, defaults},
+    config::{CatalogCache, defaults},
     files,
     name::ServerName,
 };
@@ -26,13 +26,13 @@ const SUFFIX: &str = ".catalog";
 
 /// Where the disk cache is.
 #[derive(Debug, Default)]
-pub struct Store {
+pub struct DiskCache {
     directory: Option<PathBuf>,
     /// Somebody was told that the directory is of no use.
     is_lamented: AtomicBool,
 }
 
-impl Store {
+impl DiskCache {
     /// Returns the cache in `directory`; without one nothing is kept.
     pub fn new(directory: Option<PathBuf>) -> Self {
         Self { directory, is_lamented: AtomicBool::new(false) }
@@ -40,11 +40,11 @@ impl Store {
 
     /// Returns the cache that is declared. Where nothing is, it is in the directory that the service
     /// manager has made, else in the one of the user.
-    pub fn declared(choice: &CacheChoice) -> Self {
+    pub fn declared(choice: &CatalogCache) -> Self {
         Self::new(match choice {
-            CacheChoice::Found => directory(|name| std::env::var_os(name)),
-            CacheChoice::Off => None,
-            CacheChoice::Directory(directory) => Some(directory.clone()),
+            CatalogCache::Found => directory(|name| std::env::var_os(name)),
+            CatalogCache::Off => None,
+            CatalogCache::Directory(directory) => Some(directory.clone()),
         })
     }
 
@@ -54,15 +54,15 @@ impl Store {
     }
 
     /// Returns what is kept of a server that is declared as `declared`.
-    pub(super) fn read(&self, server: &ServerName, declared: Digest) -> Option<Known> {
+    pub(super) fn read(&self, server: &ServerName, declared: CatalogDigest) -> Option<KnownLists> {
         let path = self.path(server)?;
         let reason = match files::content(&path, defaults::CACHE_FILE_BYTES_MAX) {
             Ok(None) => return None,
             Ok(Some(bytes)) => match cached::read(server, declared, &bytes) {
                 Ok(known) => return Some(known),
                 // Written when the server was declared another way, or by another version of us.
-                Err(Unusable::Foreign) => return None,
-                Err(corrupt @ Unusable::Corrupt(_)) => corrupt.to_string(),
+                Err(CacheFileError::Foreign) => return None,
+                Err(corrupt @ CacheFileError::Corrupt(_)) => corrupt.to_string(),
             },
             Err(error) => error.to_string(),
         };
@@ -72,7 +72,7 @@ impl Store {
     }
 
     /// Keeps what is known of a server, unless that is on the disk already. Returns what is there.
-    pub(super) fn write(&self, server: &ServerName, known: &Known) -> Option<Digest> {
+    pub(super) fn write(&self, server: &ServerName, known: &KnownLists) -> Option<CatalogDigest> {
         let path = self.path(server)?;
         let (bytes, digest) = cached::write(server, known);
         if known.saved == Some(digest) && !self.lacks(server) {

@@ -6,17 +6,17 @@ use tokio::time::Instant;
 
 use super::*;
 use crate::{
-    config::{self, SessionRules, defaults},
+    config::{self, SessionConfig, defaults},
     connection::Dialer,
-    session::Seal,
+    session::SessionSigner,
 };
 
 /// Less than anything that is waited for.
 const MOMENT: Duration = Duration::from_millis(100);
 
 /// Those of the service.
-const LIMITS: Limits =
-    Limits { silence: defaults::REQUEST_TIMEOUT, total: defaults::MAX_TOTAL_TIMEOUT };
+const LIMITS: ConnectionLimits =
+    ConnectionLimits { silence: defaults::REQUEST_TIMEOUT, total: defaults::MAX_TOTAL_TIMEOUT };
 
 /// One server, which takes connections and says nothing.
 struct Rig {
@@ -38,15 +38,15 @@ impl Rig {
         let tasks = TaskTracker::new();
         let pool = Pool::new(Dialer::new(None, tasks.clone(), announcements), &config);
         let pool = Arc::new(pool);
-        let seal = Seal::new(&[1; defaults::SESSION_KEY_BYTES]);
-        let sessions = Sessions::new(Arc::clone(&pool), seal, &SessionRules::default());
+        let seal = SessionSigner::new(&[1; defaults::SESSION_KEY_BYTES]);
+        let sessions = SessionRegistry::new(Arc::clone(&pool), seal, &SessionConfig::default());
         // Nobody is told anything.
-        let catalog = Catalog::new(pool, sessions, tasks, mpsc::channel(1).0, Store::default());
+        let catalog = Catalog::new(pool, sessions, tasks, mpsc::channel(1).0, DiskCache::default());
         Self { catalog, _listener: listener, _announced: announced }
     }
 
     /// Returns how long a merged list takes.
-    async fn wait(&self, list: List) -> Duration {
+    async fn wait(&self, list: ListKind) -> Duration {
         let start = Instant::now();
         assert!(self.catalog.all(list, None, LIMITS).await.is_empty());
         start.elapsed()
@@ -55,7 +55,7 @@ impl Rig {
     /// Waits until the dial that is under way has failed.
     async fn fail(&self) {
         let slot = self.catalog.pool.slot("mute").expect("it is declared");
-        let listed = self.catalog.listing(&slot, List::Tools, None, LIMITS).await;
+        let listed = self.catalog.listing(&slot, ListKind::Tools, None, LIMITS).await;
         listed.expect_err("it says nothing");
     }
 }
@@ -64,11 +64,13 @@ impl Rig {
 async fn a_server_that_does_not_come_is_waited_for_once_and_not_at_each_dial() {
     let rig = Rig::new("lazy");
 
-    let first = rig.wait(List::Tools).await;
+    let first = rig.wait(ListKind::Tools).await;
 
     assert!((defaults::LIST_PATIENCE..defaults::LIST_PATIENCE + MOMENT).contains(&first));
     for _ in 0..3 {
-        for list in [List::Tools, List::Prompts, List::Resources, List::ResourceTemplates] {
+        for list in
+            [ListKind::Tools, ListKind::Prompts, ListKind::Resources, ListKind::ResourceTemplates]
+        {
             assert!(rig.wait(list).await < MOMENT, "{list:?}");
         }
         rig.fail().await;
@@ -85,12 +87,12 @@ async fn a_server_that_was_dialled_before_anybody_asked_has_used_up_some_patienc
 
     let rest = defaults::LIST_PATIENCE - Duration::from_secs(1);
 
-    assert!((rest..rest + MOMENT).contains(&rig.wait(List::Tools).await));
+    assert!((rest..rest + MOMENT).contains(&rig.wait(ListKind::Tools).await));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_was_waited_for_at_the_start_holds_up_no_list() {
     let rig = Rig::new("prewarm");
     rig.catalog.pool.warm_up().await;
-    assert!(rig.wait(List::Tools).await < MOMENT);
+    assert!(rig.wait(ListKind::Tools).await < MOMENT);
 }

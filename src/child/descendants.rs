@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use rustix::process::{Pid, Signal, getpid};
 
-use super::processes::Process;
+use super::processes::ProcessEntry;
 
 /// How often it is looked for processes that were started while others were killed. Ours: one that
 /// starts others faster than they are killed is left to the service manager.
@@ -14,18 +14,18 @@ const ROUNDS: usize = 10;
 /// some looks at `/proc`.
 pub fn kill_descendants() {
     for _ in 0..ROUNDS {
-        let found = descendants(getpid(), &Process::all().collect::<Vec<_>>());
+        let found = descendants(getpid(), &ProcessEntry::all().collect::<Vec<_>>());
         if found.is_empty() {
             return;
         }
-        for held in found.into_iter().filter_map(Process::hold) {
+        for held in found.into_iter().filter_map(ProcessEntry::hold) {
             held.signal(Signal::KILL);
         }
     }
 }
 
 /// Returns those of `all` that come from `root`, by whatever way.
-fn descendants(root: Pid, all: &[Process]) -> Vec<Process> {
+fn descendants(root: Pid, all: &[ProcessEntry]) -> Vec<ProcessEntry> {
     let mut known = HashSet::from([root]);
     loop {
         let n_before = known.len();
@@ -59,10 +59,10 @@ mod tests {
         std::io::Read::read_exact(child.stdout.as_mut().expect("piped"), &mut told).expect("told");
         let pid = Pid::from_child(&child);
 
-        let found = descendants(pid, &Process::all().collect::<Vec<_>>());
+        let found = descendants(pid, &ProcessEntry::all().collect::<Vec<_>>());
 
         let n_found = found.len();
-        for held in found.into_iter().filter_map(Process::hold) {
+        for held in found.into_iter().filter_map(ProcessEntry::hold) {
             held.signal(Signal::KILL);
         }
         child.kill().expect("killed");

@@ -13,9 +13,9 @@ use tokio::{
 };
 
 use super::{
-    ladder::{Descent, Rung, at_once},
-    mark::{Mark, Service},
-    processes::{EXEC_PATIENCE, EXEC_PAUSE, Held, Process},
+    ladder::{Escalation, EscalationStep, at_once},
+    mark::{ChildMarker, ServiceMarker},
+    processes::{EXEC_PATIENCE, EXEC_PAUSE, PinnedProcess, ProcessEntry},
 };
 use crate::config::defaults;
 
@@ -24,13 +24,13 @@ const PAUSE_MAX: Duration = Duration::from_millis(20);
 
 /// Which processes belong together.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Family {
+pub(super) enum ProcessDescendants {
     /// Those of one child: of its group, and of its mark.
     Child {
         /// The group, which is the number of the child.
         group: Pid,
         /// The mark, where there is `/proc`.
-        mark: Option<Mark>,
+        mark: Option<ChildMarker>,
         /// When the child was started: what it has started is not older.
         since: u64,
     },
@@ -40,25 +40,25 @@ pub(super) enum Family {
 
 /// What was found of a family.
 struct Found {
-    members: Vec<Held>,
+    members: Vec<PinnedProcess>,
     /// There was a process that may be one.
     has_doubt: bool,
 }
 
-impl Family {
+impl ProcessDescendants {
     /// Tells whether `process` belongs to it, if that can be told now.
     ///
     /// Once the child is reaped and its group empty, the number of the group may be anybody's. So a
     /// process of the group is one of ours unless it is older than the child, another process leads
     /// the group by now, or it has the mark of another child. One without a mark may have emptied its
     /// environment, as some servers do for what they start.
-    fn has(&self, process: &Process) -> Option<bool> {
+    fn has(&self, process: &ProcessEntry) -> Option<bool> {
         if let Self::Child { group, mark, since } = self {
             if process.started < *since {
                 return Some(false);
             }
             if process.group == group.as_raw_nonzero().get() && !is_led_anew(*group, *since) {
-                let its_mark = process.environment().and_then(|found| Mark::find(&found));
+                let its_mark = process.environment().and_then(|found| ChildMarker::find(&found));
                 return Some(its_mark.is_none() || its_mark == *mark);
             }
         }
@@ -68,12 +68,12 @@ impl Family {
         if environment.is_empty() && process.is_being_replaced() {
             return None;
         }
-        let Some(mark) = Mark::find(&environment) else { return Some(false) };
+        let Some(mark) = ChildMarker::find(&environment) else { return Some(false) };
         Some(match self {
             Self::Child { mark: ours, .. } => *ours == Some(mark),
             Self::Orphans => {
                 let service = mark.service();
-                Service::ours().is_some_and(|ours| ours != *service)
+                ServiceMarker::ours().is_some_and(|ours| ours != *service)
                     && process.is_of_our_user()
                     && service.has_ended()
             }
@@ -88,7 +88,7 @@ impl Family {
 
     fn look(self) -> Found {
         let mut found = Found { members: Vec::new(), has_doubt: false };
-        for process in Process::all() {
+        for process in ProcessEntry::all() {
             match self.has(&process) {
                 Some(true) => found.members.extend(process.hold()),
                 Some(false) => {}
@@ -138,10 +138,10 @@ impl Family {
 
 /// Tells whether the leader of `group` is another process than the one that was started at `since`.
 fn is_led_anew(group: Pid, since: u64) -> bool {
-    matches!(Process::read(group), Ok(Some(leader)) if leader.started != since)
+    matches!(ProcessEntry::read(group), Ok(Some(leader)) if leader.started != since)
 }
 
-impl Rung {
+impl EscalationStep {
     pub(super) fn signal(self) -> Signal {
         match self {
             Self::Terminate => Signal::TERM,
@@ -159,13 +159,13 @@ impl Rung {
 ///
 /// Dropped halfway, some of it may be left.
 pub async fn see_off_orphans() {
-    let orphans = Family::Orphans;
+    let orphans = ProcessDescendants::Orphans;
     let n_processes = orphans.find().await.members.len();
     if n_processes == 0 {
         return;
     }
     tracing::warn!(n_processes, "children of a service that was killed are seen off");
-    let mut descent = Descent::new(at_once());
+    let mut descent = Escalation::new(at_once());
     loop {
         let rung = tokio::select! {
             biased;
@@ -174,7 +174,7 @@ pub async fn see_off_orphans() {
         };
         let Some(rung) = rung else { break };
         orphans.signal(rung.signal(), None).await;
-        if rung == Rung::Kill {
+        if rung == EscalationStep::Kill {
             break;
         }
     }
@@ -191,16 +191,16 @@ mod tests {
     use tokio::io::{AsyncBufReadExt as _, BufReader};
 
     use super::*;
-    use crate::child::{Child, Program};
+    use crate::child::{Child, ChildProgram};
 
-    fn running(pid: i32) -> Process {
+    fn running(pid: i32) -> ProcessEntry {
         let pid = Pid::from_raw(pid).expect("a number");
-        Process::read(pid).expect("readable").expect("it runs")
+        ProcessEntry::read(pid).expect("readable").expect("it runs")
     }
 
     #[tokio::test]
     async fn a_group_whose_number_is_anothers_by_now_is_left_alone() {
-        let shell = Program {
+        let shell = ChildProgram {
             command: "/bin/sh".into(),
             args: ["-c", "sleep 600 & echo $!; env -i sleep 600 & echo $!; read x"]
                 .map(str::to_owned)
@@ -220,9 +220,9 @@ mod tests {
             tokio::task::yield_now().await;
         }
         let leader = running(marked.group);
-        let (group, since, mark) = (leader.pid, leader.started, Mark::next());
+        let (group, since, mark) = (leader.pid, leader.started, ChildMarker::next());
         let environment = leader.environment().expect("readable");
-        let ours = Mark::find(&environment);
+        let ours = ChildMarker::find(&environment);
         for (mark, since, expected) in [
             (ours, since, [true, true, true]),
             // All of them are older.
@@ -232,7 +232,7 @@ mod tests {
             (mark, since - 1, [false, false, false]),
             (mark, since, [false, false, true]),
         ] {
-            let family = Family::Child { group, mark, since };
+            let family = ProcessDescendants::Child { group, mark, since };
             let found = [&leader, &marked, &bare].map(|process| family.has(process) == Some(true));
             assert_eq!(found, expected, "{family:?}");
         }

@@ -9,7 +9,7 @@ use std::{
 use serde_json::{Map, Value};
 use tokio::time;
 
-use super::process::{Child, Program};
+use super::process::{Child, ChildProgram};
 use crate::config::defaults;
 
 /// How much is kept of what the journal tells, in bytes.
@@ -59,12 +59,12 @@ impl Entry {
 
 /// The journal of the instances that our connections started.
 #[derive(Debug)]
-pub(super) struct Journal {
+pub(super) struct UnitJournal {
     name: Arc<str>,
     since: SystemTime,
 }
 
-impl Journal {
+impl UnitJournal {
     /// Returns the journal of the unit `name` from now on.
     pub(super) fn from_now_on(name: &Arc<str>) -> Self {
         Self { name: Arc::clone(name), since: SystemTime::now() }
@@ -139,10 +139,10 @@ impl Journal {
     /// Source: systemd.socket(5), `Accept=`: an instance is named by a number and by the process
     /// and user ids of who connected, as in `NAME@7-1234-0.service`. Whatever later versions put
     /// beside the process id stands behind `-` or `_`.
-    fn query(&self) -> Program {
+    fn query(&self) -> ChildProgram {
         let since = self.since.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let (name, pid) = (&self.name, std::process::id());
-        Program {
+        ChildProgram {
             command: "journalctl".to_owned(),
             args: vec![
                 "--quiet".to_owned(),
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn only_our_own_instances_are_asked_for() {
-        let journal = Journal { name: "git".into(), since: SystemTime::UNIX_EPOCH };
+        let journal = UnitJournal { name: "git".into(), since: SystemTime::UNIX_EPOCH };
         let pid = std::process::id();
         assert_eq!(
             journal.query().args[4..],
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn of_two_instances_only_the_newer_one_is_quoted() {
-        let journal = Journal::from_now_on(&"git".into());
+        let journal = UnitJournal::from_now_on(&"git".into());
         let (old, new) = ("git@9-1-0.service", "git@10-1-0.service");
         let started = |unit: &str| line(unit, true, "Started git.");
         let ended = |unit: &str| line(unit, false, &format!("{unit}: Main process exited."));
@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn what_systemd_says_of_the_end_is_told_from_what_the_server_says() {
-        let journal = Journal::from_now_on(&"git".into());
+        let journal = UnitJournal::from_now_on(&"git".into());
         for (line, told) in [
             (
                 "git@0-12-0.service: Failed with result 'signal'.",

@@ -14,8 +14,8 @@ use rustix::{
 };
 
 use super::{
-    mark::{Mark, Service},
-    processes::Process,
+    mark::{ChildMarker, ServiceMarker},
+    processes::ProcessEntry,
 };
 use crate::systemd::unit;
 
@@ -31,7 +31,7 @@ static HAS_STARTED_ONE: AtomicBool = AtomicBool::new(false);
 
 /// A process that a client of ours is, at the time at which it was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ClientProcess(Process);
+pub struct KnownClientProcess(ProcessEntry);
 
 /// The relation of a process to our servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,17 +39,17 @@ pub enum Kinship {
     /// It comes from no server of ours.
     Stranger,
     /// It is a server of ours, or comes from one.
-    Server(Lineage),
+    Server(ServerAncestry),
     /// It has ended, or does not show its environment, so it may be one.
     Hidden,
 }
 
 /// The server that a process comes from, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lineage {
+pub struct ServerAncestry {
     /// Our own child among its ancestors.
     child: Option<Pid>,
-    mark: Option<Mark>,
+    mark: Option<ChildMarker>,
 }
 
 /// Notes that this process starts a server.
@@ -62,7 +62,7 @@ pub fn has_started_one() -> bool {
     HAS_STARTED_ONE.load(Ordering::Relaxed)
 }
 
-impl Lineage {
+impl ServerAncestry {
     /// Tells whether it leads to the server whose process has this number.
     pub fn leads_to(&self, pid: u32) -> bool {
         let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return false };
@@ -74,11 +74,11 @@ impl Lineage {
 /// a server of ours, if there is one.
 pub fn of_socket(inode: u32) -> (Option<i32>, Kinship) {
     let mut found = None;
-    for process in Process::all() {
+    for process in ProcessEntry::all() {
         match process.has_socket(inode) {
             Some(false) | None => {}
             Some(true) => {
-                let process = ClientProcess(process);
+                let process = KnownClientProcess(process);
                 let kinship = process.kinship();
                 if kinship != Kinship::Stranger {
                     return (Some(process.pid()), kinship);
@@ -95,14 +95,17 @@ pub fn of_socket(inode: u32) -> (Option<i32>, Kinship) {
     }
 }
 
-fn mark_of(pid: Pid) -> Option<Mark> {
-    Process::read(pid).ok().flatten().and_then(|process| Mark::find(&process.environment()?))
+fn mark_of(pid: Pid) -> Option<ChildMarker> {
+    ProcessEntry::read(pid)
+        .ok()
+        .flatten()
+        .and_then(|process| ChildMarker::find(&process.environment()?))
 }
 
-impl ClientProcess {
+impl KnownClientProcess {
     /// Returns the process with this number as it is now, unless it has ended or is hidden from us.
     pub fn see(pid: i32) -> Option<Self> {
-        Process::read(Pid::from_raw(pid)?).ok().flatten().map(Self)
+        ProcessEntry::read(Pid::from_raw(pid)?).ok().flatten().map(Self)
     }
 
     /// Returns its number.
@@ -126,23 +129,25 @@ impl ClientProcess {
         };
         let found = (0..LOOKS_MAX).find_map(|_| self.ancestry().ok());
         match found {
-            Some(Lineage { child: None, mark: inherited }) if mark.or(inherited).is_none() => {
+            Some(ServerAncestry { child: None, mark: inherited })
+                if mark.or(inherited).is_none() =>
+            {
                 match unit::shares_our_group(self.pid()) {
-                    true => Kinship::Server(Lineage { child: None, mark: None }),
+                    true => Kinship::Server(ServerAncestry { child: None, mark: None }),
                     false => Kinship::Stranger,
                 }
             }
-            Some(Lineage { child, mark: inherited }) => {
-                Kinship::Server(Lineage { child, mark: mark.or(inherited) })
+            Some(ServerAncestry { child, mark: inherited }) => {
+                Kinship::Server(ServerAncestry { child, mark: mark.or(inherited) })
             }
-            None if mark.is_some() => Kinship::Server(Lineage { child: None, mark }),
+            None if mark.is_some() => Kinship::Server(ServerAncestry { child: None, mark }),
             None => Kinship::Hidden,
         }
     }
 
     /// Returns the child of ours and the mark of ours among its ancestors.
-    fn ancestry(&self) -> Result<Lineage, Vanished> {
-        let mut found = Lineage { child: None, mark: None };
+    fn ancestry(&self) -> Result<ServerAncestry, Vanished> {
+        let mut found = ServerAncestry { child: None, mark: None };
         let mut process = self.0;
         for _ in 0..ANCESTORS_MAX {
             if process.parent == Some(getpid()) {
@@ -150,7 +155,7 @@ impl ClientProcess {
                 return Ok(found);
             }
             let Some(parent) = process.parent else { return Ok(found) };
-            process = match Process::read(parent) {
+            process = match ProcessEntry::read(parent) {
                 Ok(Some(parent)) => parent,
                 // Where `/proc` hides processes of other users, it hides no child of ours.
                 _ if test_kill_process(parent) == Err(Errno::PERM) => return Ok(found),
@@ -168,9 +173,9 @@ impl ClientProcess {
 struct Vanished;
 
 /// Returns the mark in an environment, if it is one of this service.
-fn our_mark(environment: &[u8]) -> Option<Mark> {
-    let ours = Service::ours()?;
-    Mark::find(environment).filter(|mark| *mark.service() == ours)
+fn our_mark(environment: &[u8]) -> Option<ChildMarker> {
+    let ours = ServiceMarker::ours()?;
+    ChildMarker::find(environment).filter(|mark| *mark.service() == ours)
 }
 
 #[cfg(test)]
@@ -180,15 +185,15 @@ mod tests {
     use tokio::io::{AsyncBufReadExt as _, BufReader};
 
     use super::*;
-    use crate::child::{Child, Program};
+    use crate::child::{Child, ChildProgram};
 
-    fn seen(pid: i32) -> ClientProcess {
-        ClientProcess::see(pid).expect("it runs")
+    fn seen(pid: i32) -> KnownClientProcess {
+        KnownClientProcess::see(pid).expect("it runs")
     }
 
     /// Starts a server that runs `script`, and returns the process whose number it prints.
-    async fn server(script: &str) -> (Child, tokio::process::ChildStdin, ClientProcess) {
-        let program = Program {
+    async fn server(script: &str) -> (Child, tokio::process::ChildStdin, KnownClientProcess) {
+        let program = ChildProgram {
             command: "/bin/sh".into(),
             args: ["-c".to_owned(), format!("{script}; read x")].into(),
             env: BTreeMap::new(),
@@ -201,7 +206,10 @@ mod tests {
     }
 
     /// Looks at a process until its kinship is as wanted, for ten seconds at most.
-    async fn until(process: &ClientProcess, wanted: impl Fn(&Kinship) -> bool) -> Option<Kinship> {
+    async fn until(
+        process: &KnownClientProcess,
+        wanted: impl Fn(&Kinship) -> bool,
+    ) -> Option<Kinship> {
         let looking = async {
             loop {
                 let kinship = process.kinship();

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 /// What to do when a wait is over and the child is still there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rung {
+pub enum EscalationStep {
     /// Ask it to end.
     Terminate,
     /// Take it away.
@@ -25,19 +25,19 @@ pub enum Rung {
 
 /// The rungs, with how long is waited before each where somebody waits for the end, and where nobody
 /// does.
-const LADDER: [(Rung, Duration, Duration); 2] = [
-    (Rung::Terminate, Duration::from_millis(750), Duration::from_secs(2)),
-    (Rung::Kill, Duration::from_millis(800), Duration::from_secs(3)),
+const LADDER: [(EscalationStep, Duration, Duration); 2] = [
+    (EscalationStep::Terminate, Duration::from_millis(750), Duration::from_secs(2)),
+    (EscalationStep::Kill, Duration::from_millis(800), Duration::from_secs(3)),
 ];
 
 /// The way down.
 #[derive(Debug)]
-pub struct Descent {
+pub struct Escalation {
     hurry: CancellationToken,
-    rungs: std::slice::Iter<'static, (Rung, Duration, Duration)>,
+    rungs: std::slice::Iter<'static, (EscalationStep, Duration, Duration)>,
 }
 
-impl Descent {
+impl Escalation {
     /// Starts when the child's input is closed. It is in no hurry until `hurry` is cancelled.
     pub fn new(hurry: CancellationToken) -> Self {
         Self { hurry, rungs: LADDER.iter() }
@@ -48,7 +48,7 @@ impl Descent {
     /// # Cancel safety
     ///
     /// Not safe: the rung is left out.
-    pub async fn next(&mut self) -> Option<Rung> {
+    pub async fn next(&mut self) -> Option<EscalationStep> {
         let (rung, quick, patient) = *self.rungs.next()?;
         tokio::select! {
             () = time::sleep(patient) => {}
@@ -64,7 +64,7 @@ impl Descent {
     ///
     /// # Cancel safety
     ///
-    /// As [`Descent::next`].
+    /// As [`Escalation::next`].
     pub async fn end(mut self) {
         while self.next().await.is_some() {}
     }
@@ -86,8 +86,8 @@ pub fn longest() -> Duration {
 mod tests {
     use super::*;
 
-    async fn times(hurry: CancellationToken) -> Vec<(Rung, u128)> {
-        let (start, mut descent) = (time::Instant::now(), Descent::new(hurry));
+    async fn times(hurry: CancellationToken) -> Vec<(EscalationStep, u128)> {
+        let (start, mut descent) = (time::Instant::now(), Escalation::new(hurry));
         let mut times = Vec::new();
         while let Some(rung) = descent.next().await {
             times.push((rung, start.elapsed().as_millis()));
@@ -97,13 +97,19 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn on_a_stop_a_child_is_asked_after_750_ms_and_killed_after_1550() {
-        assert_eq!(times(at_once()).await, [(Rung::Terminate, 750), (Rung::Kill, 1550)]);
+        assert_eq!(
+            times(at_once()).await,
+            [(EscalationStep::Terminate, 750), (EscalationStep::Kill, 1550)]
+        );
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_child_of_an_idle_connection_is_asked_after_2_s_and_killed_after_5() {
         let never = CancellationToken::new();
-        assert_eq!(times(never).await, [(Rung::Terminate, 2000), (Rung::Kill, 5000)]);
+        assert_eq!(
+            times(never).await,
+            [(EscalationStep::Terminate, 2000), (EscalationStep::Kill, 5000)]
+        );
     }
 
     #[tokio::test(start_paused = true)]

@@ -11,29 +11,29 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     SpawnError,
-    process::{Child, Exit, Program},
-    unit::{self, ConnectError, Unit},
+    process::{Child, ChildExit, ChildProgram},
+    unit::{self, UnitConnectError, UnitServer},
 };
 
 /// Where a stdio server lives.
 #[derive(Clone)]
-pub enum Home {
+pub enum LaunchSite {
     /// In a process of ours.
-    Program(Program),
+    Program(ChildProgram),
     /// In a unit of systemd.
-    Unit(Unit),
+    Unit(UnitServer),
 }
 
 /// What a stdio server is to the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum StdioServerKind {
     /// A process of ours.
     Process,
     /// An instance of the unit template of this name.
     Unit(Arc<str>),
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for StdioServerKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Process => f.write_str("process"),
@@ -53,19 +53,22 @@ pub trait Launcher: fmt::Debug + Send + Sync {
     /// # Cancel safety
     ///
     /// Safe: what was started ends.
-    fn launch<'a>(&'a self, home: &'a Home) -> BoxFuture<'a, Result<Launched, LaunchError>>;
+    fn launch<'a>(
+        &'a self,
+        home: &'a LaunchSite,
+    ) -> BoxFuture<'a, Result<LaunchedServer, LaunchError>>;
 }
 
 /// A stdio server that has just started.
-pub struct Launched {
+pub struct LaunchedServer {
     /// Who lives there.
-    pub tenant: Box<dyn Tenant>,
+    pub tenant: Box<dyn RunningServer>,
     /// What it is spoken to over.
-    pub pipes: Pipes,
+    pub pipes: ServerPipes,
 }
 
 /// The pipes of a stdio server.
-pub struct Pipes {
+pub struct ServerPipes {
     /// Where it reads. Dropping it ends its input.
     pub stdin: Box<dyn AsyncWrite + Send + Unpin>,
     /// Where it writes.
@@ -75,9 +78,9 @@ pub struct Pipes {
 }
 
 /// A stdio server that runs, and its end.
-pub trait Tenant: fmt::Debug + Send {
+pub trait RunningServer: fmt::Debug + Send {
     /// Returns what it is.
-    fn kind(&self) -> Kind;
+    fn kind(&self) -> StdioServerKind;
 
     /// Returns its process id, where we know it.
     fn pid(&self) -> Option<u32>;
@@ -87,7 +90,7 @@ pub trait Tenant: fmt::Debug + Send {
     /// # Cancel safety
     ///
     /// Safe: it can be called again.
-    fn wait(&mut self) -> BoxFuture<'_, Exit>;
+    fn wait(&mut self) -> BoxFuture<'_, ChildExit>;
 
     /// Returns what it wrote at last, oldest first, where that does not come over a pipe. It has
     /// ended; what it wrote is looked for within about a second.
@@ -105,7 +108,7 @@ pub trait Tenant: fmt::Debug + Send {
     /// # Cancel safety
     ///
     /// Dropping it halfway leaves the end to the system.
-    fn see_off(self: Box<Self>, hurry: CancellationToken) -> BoxFuture<'static, Exit>;
+    fn see_off(self: Box<Self>, hurry: CancellationToken) -> BoxFuture<'static, ChildExit>;
 }
 
 /// Why a stdio server did not start.
@@ -116,7 +119,7 @@ pub enum LaunchError {
     Program(#[from] SpawnError),
     /// Its socket could not be connected to.
     #[error(transparent)]
-    Unit(#[from] ConnectError),
+    Unit(#[from] UnitConnectError),
 }
 
 impl LaunchError {
@@ -157,41 +160,44 @@ impl LaunchError {
 
 /// This host: it spawns programs and connects to units.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Host;
+pub struct HostLauncher;
 
-impl Launcher for Host {
-    fn launch<'a>(&'a self, home: &'a Home) -> BoxFuture<'a, Result<Launched, LaunchError>> {
+impl Launcher for HostLauncher {
+    fn launch<'a>(
+        &'a self,
+        home: &'a LaunchSite,
+    ) -> BoxFuture<'a, Result<LaunchedServer, LaunchError>> {
         Box::pin(async move {
             match home {
-                Home::Program(program) => {
+                LaunchSite::Program(program) => {
                     let (child, pipes) = Child::spawn(program)?;
-                    let pipes = Pipes {
+                    let pipes = ServerPipes {
                         stdin: Box::new(pipes.stdin),
                         stdout: Box::new(pipes.stdout),
                         stderr: Some(Box::new(pipes.stderr)),
                     };
-                    Ok(Launched { tenant: Box::new(child), pipes })
+                    Ok(LaunchedServer { tenant: Box::new(child), pipes })
                 }
-                Home::Unit(unit) => Ok(unit::launch(unit).await?),
+                LaunchSite::Unit(unit) => Ok(unit::launch(unit).await?),
             }
         })
     }
 }
 
-impl Tenant for Child {
-    fn kind(&self) -> Kind {
-        Kind::Process
+impl RunningServer for Child {
+    fn kind(&self) -> StdioServerKind {
+        StdioServerKind::Process
     }
 
     fn pid(&self) -> Option<u32> {
         Some(Self::pid(self))
     }
 
-    fn wait(&mut self) -> BoxFuture<'_, Exit> {
+    fn wait(&mut self) -> BoxFuture<'_, ChildExit> {
         Box::pin(Self::wait(self))
     }
 
-    fn see_off(self: Box<Self>, hurry: CancellationToken) -> BoxFuture<'static, Exit> {
+    fn see_off(self: Box<Self>, hurry: CancellationToken) -> BoxFuture<'static, ChildExit> {
         Box::pin(Self::see_off(*self, hurry))
     }
 }

@@ -13,11 +13,11 @@ use rustix::{
     process::{Pid, getpid, test_kill_process},
 };
 
-use super::{environment::MARK, processes::Process};
+use super::{environment::MARK, processes::ProcessEntry};
 
 /// A service, on this host and since it was started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Service {
+pub(super) struct ServiceMarker {
     pid: Pid,
     started: u64,
     /// The namespace of process numbers that its own is one of.
@@ -26,18 +26,18 @@ pub(super) struct Service {
 
 /// What every process has in its environment that came from one child: the service and a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Mark {
-    service: Service,
+pub(super) struct ChildMarker {
+    service: ServiceMarker,
     number: u64,
 }
 
-impl Service {
+impl ServiceMarker {
     /// Returns this one. Where `/proc` is not there, its children are not marked.
     pub(super) fn ours() -> Option<Self> {
-        static OURS: OnceLock<Option<Service>> = OnceLock::new();
+        static OURS: OnceLock<Option<ServiceMarker>> = OnceLock::new();
         *OURS.get_or_init(|| {
             let pid = getpid();
-            let started = Process::read(pid).ok()??.started;
+            let started = ProcessEntry::read(pid).ok()??.started;
             let link = fs::read_link("/proc/self/ns/pid").ok()?;
             let namespace = link.to_str()?.strip_prefix("pid:[")?.strip_suffix(']')?;
             Some(Self { pid, started, namespace: namespace.parse().ok()? })
@@ -50,7 +50,7 @@ impl Service {
         if Self::ours().is_none_or(|ours| ours.namespace != self.namespace) {
             return false;
         }
-        match Process::read(self.pid) {
+        match ProcessEntry::read(self.pid) {
             Ok(now) => now.is_none_or(|now| now.started != self.started),
             // It may be hidden from us.
             Err(_) => test_kill_process(self.pid) == Err(Errno::SRCH),
@@ -58,16 +58,16 @@ impl Service {
     }
 }
 
-impl Mark {
+impl ChildMarker {
     /// Returns one that no other child has, of this service or another.
     pub(super) fn next() -> Option<Self> {
         static NUMBER: AtomicU64 = AtomicU64::new(1);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        Service::ours().map(|service| Self { service, number })
+        ServiceMarker::ours().map(|service| Self { service, number })
     }
 
     /// Returns the service whose child was marked so.
-    pub(super) fn service(&self) -> &Service {
+    pub(super) fn service(&self) -> &ServiceMarker {
         &self.service
     }
 
@@ -84,14 +84,14 @@ impl Mark {
         let mut next = || parts.next()?.parse::<u64>().ok();
         let (pid, number, started, namespace) = (next()?, next()?, next()?, next()?);
         let pid = Pid::from_raw(i32::try_from(pid).ok()?)?;
-        let mark = Self { service: Service { pid, started, namespace }, number };
+        let mark = Self { service: ServiceMarker { pid, started, namespace }, number };
         parts.next().is_none().then_some(mark)
     }
 }
 
-impl fmt::Display for Mark {
+impl fmt::Display for ChildMarker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { service: Service { pid, started, namespace }, number } = self;
+        let Self { service: ServiceMarker { pid, started, namespace }, number } = self;
         write!(f, "{}.{number}.{started}.{namespace}", pid.as_raw_nonzero())
     }
 }
@@ -102,10 +102,10 @@ mod tests {
 
     #[test]
     fn a_mark_is_found_in_an_environment_and_nothing_else_is_one() {
-        let mark = Mark::next().expect("there is /proc");
+        let mark = ChildMarker::next().expect("there is /proc");
         let environment = format!("PATH=/bin\0METAMCP_CHILD={mark}\0A=b\0");
-        assert_eq!(Mark::find(environment.as_bytes()), Some(mark));
-        assert_ne!(Mark::next(), Some(mark));
+        assert_eq!(ChildMarker::find(environment.as_bytes()), Some(mark));
+        assert_ne!(ChildMarker::next(), Some(mark));
         for other in [
             "",
             "METAMCP_CHILD=\0",
@@ -116,17 +116,17 @@ mod tests {
             "METAMCP_CHILDREN=1.2.3.4\0",
             "X=METAMCP_CHILD=1.2.3.4\0",
         ] {
-            assert_eq!(Mark::find(other.as_bytes()), None, "{other}");
+            assert_eq!(ChildMarker::find(other.as_bytes()), None, "{other}");
         }
     }
 
     #[test]
     fn a_service_has_ended_only_if_that_is_known() {
-        let ours = *Mark::next().expect("there is /proc").service();
+        let ours = *ChildMarker::next().expect("there is /proc").service();
         assert!(!ours.has_ended());
-        let before = Service { started: ours.started - 1, ..ours };
+        let before = ServiceMarker { started: ours.started - 1, ..ours };
         assert!(before.has_ended(), "another process has its number");
-        let elsewhere = Service { namespace: 1, ..before };
+        let elsewhere = ServiceMarker { namespace: 1, ..before };
         assert!(!elsewhere.has_ended(), "its number means nothing here");
     }
 }

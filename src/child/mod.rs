@@ -24,8 +24,10 @@ pub mod unit;
 pub use descendants::kill_descendants;
 pub use error_output::ErrorOutput;
 pub use family::see_off_orphans;
-pub use kinship::{ClientProcess, Kinship, Lineage};
-pub use launch::{Home, Host, Kind, LaunchError, Launched, Launcher, Tenant};
-pub use process::{Child, Exit, Program};
+pub use kinship::{Kinship, KnownClientProcess, ServerAncestry};
+pub use launch::{
+    HostLauncher, LaunchError, LaunchSite, LaunchedServer, Launcher, RunningServer, StdioServerKind,
+};
+pub use process::{Child, ChildExit, ChildProgram};
 pub use spawn_error::SpawnError;
-pub use unit::Unit;
+pub use unit::UnitServer;

@@ -19,9 +19,9 @@ static AWAITED: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 
 /// A process that is not reaped here as long as this lives.
 #[derive(Debug)]
-pub(super) struct Awaited(i32);
+pub(super) struct AwaitedChild(i32);
 
-impl Drop for Awaited {
+impl Drop for AwaitedChild {
     fn drop(&mut self) {
         awaited().remove(&self.0);
     }
@@ -37,7 +37,7 @@ pub fn adopt() {
 /// Starts a process by `spawn`, which is waited for elsewhere.
 pub(super) fn awaiting(
     spawn: impl FnOnce() -> io::Result<Child>,
-) -> io::Result<(Child, Pid, Awaited)> {
+) -> io::Result<(Child, Pid, AwaitedChild)> {
     // Under the lock, so that one that ends at once is not taken for an orphan.
     let mut awaited = awaited();
     let child = spawn()?;
@@ -45,7 +45,7 @@ pub(super) fn awaiting(
     let pid = pid.ok_or(io::ErrorKind::Other)?;
     let number = pid.as_raw_nonzero().get();
     awaited.insert(number);
-    Ok((child, pid, Awaited(number)))
+    Ok((child, pid, AwaitedChild(number)))
 }
 
 /// Reaps the orphans that have ended. Takes a moment only where a process has.

@@ -17,18 +17,18 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     SpawnError, environment,
-    family::Family,
+    family::ProcessDescendants,
     kinship,
-    ladder::{Descent, Rung},
-    mark::Mark,
-    orphans::{self, Awaited},
-    processes::Process,
+    ladder::{Escalation, EscalationStep},
+    mark::ChildMarker,
+    orphans::{self, AwaitedChild},
+    processes::ProcessEntry,
 };
 use crate::{config::defaults, descriptors};
 
 /// A program to start, with its secrets in plain text: not to be logged.
 #[derive(Clone)]
-pub struct Program {
+pub struct ChildProgram {
     /// The program: a path, or a name that is looked up in `PATH`.
     pub command: String,
     /// Its arguments.
@@ -41,7 +41,7 @@ pub struct Program {
 
 /// How a child ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Exit {
+pub enum ChildExit {
     /// With this status.
     Status(ExitStatus),
     /// In a way that we were not told.
@@ -50,7 +50,7 @@ pub enum Exit {
     Pending,
 }
 
-impl fmt::Display for Exit {
+impl fmt::Display for ChildExit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use std::os::unix::process::ExitStatusExt as _;
         match self {
@@ -65,7 +65,7 @@ impl fmt::Display for Exit {
     }
 }
 
-impl fmt::Debug for Exit {
+impl fmt::Debug for ChildExit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
@@ -73,7 +73,7 @@ impl fmt::Debug for Exit {
 
 /// The pipes of a child that has just started.
 #[derive(Debug)]
-pub struct Pipes {
+pub struct ChildPipes {
     /// Where it reads.
     pub stdin: ChildStdin,
     /// Where it writes.
@@ -87,8 +87,8 @@ pub struct Pipes {
 pub struct Child {
     process: tokio::process::Child,
     group: Pid,
-    family: Family,
-    _awaited: Awaited,
+    family: ProcessDescendants,
+    _awaited: AwaitedChild,
 }
 
 impl Child {
@@ -97,9 +97,9 @@ impl Child {
     /// # Errors
     ///
     /// [`SpawnError`] names the program and what stood in the way.
-    pub fn spawn(program: &Program) -> Result<(Self, Pipes), SpawnError> {
+    pub fn spawn(program: &ChildProgram) -> Result<(Self, ChildPipes), SpawnError> {
         kinship::starts_one();
-        let mark = Mark::next();
+        let mark = ChildMarker::next();
         #[expect(clippy::disallowed_methods, reason = "the one place that starts processes")]
         let mut command = Command::new(&program.command);
         command
@@ -122,12 +122,12 @@ impl Child {
         let spawned = orphans::awaiting(|| command.spawn());
         let (mut process, group, awaited) = spawned.map_err(failed)?;
         let pipes = match (process.stdin.take(), process.stdout.take(), process.stderr.take()) {
-            (Some(stdin), Some(stdout), Some(stderr)) => Pipes { stdin, stdout, stderr },
+            (Some(stdin), Some(stdout), Some(stderr)) => ChildPipes { stdin, stdout, stderr },
             _ => return Err(failed(io::ErrorKind::BrokenPipe.into())),
         };
         descriptors::restore(group);
-        let since = Process::read(group).ok().flatten().map_or(0, |process| process.started);
-        let family = Family::Child { group, mark, since };
+        let since = ProcessEntry::read(group).ok().flatten().map_or(0, |process| process.started);
+        let family = ProcessDescendants::Child { group, mark, since };
         Ok((Self { process, group, family, _awaited: awaited }, pipes))
     }
 
@@ -137,8 +137,8 @@ impl Child {
     /// # Cancel safety
     ///
     /// Safe: dropping it kills the process.
-    pub async fn output(program: &Program, bytes_max: usize) -> Option<String> {
-        let (mut child, Pipes { stdin, stdout, mut stderr }) = Self::spawn(program).ok()?;
+    pub async fn output(program: &ChildProgram, bytes_max: usize) -> Option<String> {
+        let (mut child, ChildPipes { stdin, stdout, mut stderr }) = Self::spawn(program).ok()?;
         drop(stdin);
         let mut complaints = tokio::io::sink();
         let (read, _drained) = tokio::join!(
@@ -147,10 +147,10 @@ impl Child {
         );
         let output = read.ok()?;
         match child.wait().await {
-            Exit::Status(status) if status.success() => {
+            ChildExit::Status(status) if status.success() => {
                 Some(String::from_utf8_lossy(&output).into_owned())
             }
-            Exit::Status(_) | Exit::Unknown | Exit::Pending => None,
+            ChildExit::Status(_) | ChildExit::Unknown | ChildExit::Pending => None,
         }
     }
 
@@ -164,12 +164,12 @@ impl Child {
     /// # Cancel safety
     ///
     /// Safe: it can be called again.
-    pub async fn wait(&mut self) -> Exit {
-        self.process.wait().await.map_or(Exit::Unknown, Exit::Status)
+    pub async fn wait(&mut self) -> ChildExit {
+        self.process.wait().await.map_or(ChildExit::Unknown, ChildExit::Status)
     }
 
     /// Sees the process off, and everything that came from it: waits and signals as
-    /// [`Descent`] says, at its leisure until `hurry` is cancelled.
+    /// [`Escalation`] says, at its leisure until `hurry` is cancelled.
     ///
     /// The caller has closed its end of the child's standard input before. Returns when the
     /// process is reaped and nothing of its family runs any more, or [`defaults::AFTER_KILL`] after SIGKILL:
@@ -178,8 +178,8 @@ impl Child {
     /// # Cancel safety
     ///
     /// Dropping it halfway kills the process, not what the process started.
-    pub async fn see_off(mut self, hurry: CancellationToken) -> Exit {
-        let mut descent = Descent::new(hurry);
+    pub async fn see_off(mut self, hurry: CancellationToken) -> ChildExit {
+        let mut descent = Escalation::new(hurry);
         loop {
             let rung = tokio::select! {
                 biased;
@@ -188,19 +188,19 @@ impl Child {
             };
             let Some(rung) = rung else { break };
             self.signal(rung.signal()).await;
-            if rung == Rung::Kill {
+            if rung == EscalationStep::Kill {
                 break;
             }
         }
         let end = self.all_gone(Some(Signal::KILL));
         time::timeout(defaults::AFTER_KILL, end).await.unwrap_or_else(|_| {
             tracing::error!(child_pid = self.pid(), "a killed process does not end");
-            Exit::Pending
+            ChildExit::Pending
         })
     }
 
     /// Waits until the process and all others of its family are gone.
-    async fn all_gone(&mut self, insist: Option<Signal>) -> Exit {
+    async fn all_gone(&mut self, insist: Option<Signal>) -> ChildExit {
         let exit = self.wait().await;
         self.family.gone(insist).await;
         exit

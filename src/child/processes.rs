@@ -29,7 +29,7 @@ pub(super) const EXEC_PAUSE: Duration = Duration::from_millis(5);
 /// A process that ran a moment ago. Its number may be that of another one by now, its number and
 /// the time of its start never are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Process {
+pub(super) struct ProcessEntry {
     pub(super) pid: Pid,
     /// The process that started it, or the one that has taken it over since; none where that is
     /// outside of our namespace of process numbers.
@@ -43,13 +43,13 @@ pub(super) struct Process {
 
 /// A process that a signal cannot miss.
 #[derive(Debug)]
-pub(super) struct Held {
-    pub(super) process: Process,
+pub(super) struct PinnedProcess {
+    pub(super) process: ProcessEntry,
     /// Where the kernel has none, there is the moment between looking and signalling.
     handle: Option<OwnedFd>,
 }
 
-impl Process {
+impl ProcessEntry {
     /// Returns every process that runs.
     pub(super) fn all() -> impl Iterator<Item = Self> {
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -88,7 +88,7 @@ impl Process {
         fs::read(path(self.pid, "environ")).ok()
     }
 
-    /// As [`Process::environment`], after a program has taken the place of another, where that happens
+    /// As [`ProcessEntry::environment`], after a program has taken the place of another, where that happens
     /// just now and soon enough. Blocks meanwhile.
     pub(super) fn settled_environment(&self) -> Option<Vec<u8>> {
         let n_looks = EXEC_PATIENCE.as_millis() / EXEC_PAUSE.as_millis();
@@ -103,7 +103,7 @@ impl Process {
     }
 
     /// Tells whether a program takes the place of another just now, or has done so since
-    /// [`Process::environment`] found none.
+    /// [`ProcessEntry::environment`] found none.
     pub(super) fn is_being_replaced(&self) -> bool {
         let has_none = fs::read_to_string(path(self.pid, "stat")).is_ok_and(|stat| {
             // The 51st field is the end of the environment. Source: `proc_pid_stat(5)`.
@@ -166,18 +166,18 @@ impl Process {
     }
 
     /// Takes hold of it, unless it has ended.
-    pub(super) fn hold(self) -> Option<Held> {
+    pub(super) fn hold(self) -> Option<PinnedProcess> {
         let handle = match pidfd_open(self.pid, PidfdFlags::empty()) {
             Ok(handle) => Some(handle),
             Err(rustix::io::Errno::SRCH) => return None,
             Err(_) => None,
         };
         // Only now it is known whose handle that is.
-        self.runs().then_some(Held { process: self, handle })
+        self.runs().then_some(PinnedProcess { process: self, handle })
     }
 }
 
-impl Held {
+impl PinnedProcess {
     /// Sends it a signal.
     pub(super) fn signal(&self, signal: Signal) {
         // Fails when it has ended, or when it has become another user's.
@@ -210,8 +210,8 @@ fn path(pid: Pid, file: &str) -> PathBuf {
 mod tests {
     use super::*;
 
-    fn process(stat: &str) -> Option<Process> {
-        Process::parse(Pid::from_raw(7).expect("a number"), stat)
+    fn process(stat: &str) -> Option<ProcessEntry> {
+        ProcessEntry::parse(Pid::from_raw(7).expect("a number"), stat)
     }
 
     fn parse(stat: &str) -> Option<(i32, u64)> {
@@ -247,10 +247,10 @@ mod tests {
     #[test]
     fn our_own_process_is_among_all() {
         let pid = rustix::process::getpid();
-        let ours = Process::read(pid).expect("readable").expect("it runs");
+        let ours = ProcessEntry::read(pid).expect("readable").expect("it runs");
         assert!(ours.runs() && ours.is_of_our_user());
-        assert!(Process::all().any(|process| process == ours));
-        let later = Process { started: ours.started + 1, ..ours };
+        assert!(ProcessEntry::all().any(|process| process == ours));
+        let later = ProcessEntry { started: ours.started + 1, ..ours };
         assert!(!later.runs() && later.hold().is_none(), "another process of the same number");
     }
 }

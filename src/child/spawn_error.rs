@@ -10,7 +10,7 @@ use std::{
 
 use rustix::io::Errno;
 
-use super::process::Program;
+use super::process::ChildProgram;
 
 /// How much of a file is read for its interpreter line, in bytes. Source: `execve(2)`.
 const INTERPRETER_LINE_BYTES_MAX: u64 = 255;
@@ -137,7 +137,7 @@ impl SpawnError {
     }
 
     /// Finds out why `program` did not start, from what the system said.
-    pub(super) fn explain(program: &Program, source: io::Error) -> Self {
+    pub(super) fn explain(program: &ChildProgram, source: io::Error) -> Self {
         let command = program.command.clone();
         match source.raw_os_error().map(Errno::from_raw_os_error) {
             Some(Errno::NOENT | Errno::NOTDIR) => Self::missing(program),
@@ -155,7 +155,7 @@ impl SpawnError {
     }
 
     /// Something is not there: the directory, the program, or what the program needs.
-    fn missing(program: &Program) -> Self {
+    fn missing(program: &ChildProgram) -> Self {
         let command = program.command.clone();
         if let Some(cwd) = program.cwd.as_ref().filter(|cwd| !cwd.is_dir()) {
             return Self::NoDirectory { command, cwd: cwd.clone() };
@@ -240,16 +240,16 @@ impl SpawnError {
 }
 
 /// Returns where a relative path of the program begins.
-fn place(program: &Program) -> &Path {
+fn place(program: &ChildProgram) -> &Path {
     program.cwd.as_deref().unwrap_or(Path::new(""))
 }
 
-fn is_file(path: &str, program: &Program) -> bool {
+fn is_file(path: &str, program: &ChildProgram) -> bool {
     place(program).join(path).is_file()
 }
 
 /// Returns the file that was to be started, if there is one.
-fn found(program: &Program) -> Option<PathBuf> {
+fn found(program: &ChildProgram) -> Option<PathBuf> {
     let command = Path::new(&program.command);
     if program.command.contains('/') {
         return Some(place(program).join(command)).filter(|file| file.exists());
@@ -273,13 +273,13 @@ mod tests {
     use super::*;
     use crate::child::Child;
 
-    fn program(command: &str) -> Program {
-        Program { command: command.into(), args: vec![], env: BTreeMap::new(), cwd: None }
+    fn program(command: &str) -> ChildProgram {
+        ChildProgram { command: command.into(), args: vec![], env: BTreeMap::new(), cwd: None }
     }
 
     /// Tries to start a program in vain: what is told, and what can be done.
     #[track_caller]
-    fn refused(program: &Program) -> (String, String) {
+    fn refused(program: &ChildProgram) -> (String, String) {
         let error = Child::spawn(program).expect_err("it cannot be started");
         (error.to_string(), error.hint().into_owned())
     }
@@ -293,7 +293,7 @@ mod tests {
         assert_eq!(message, "start `npx -y  some-server`: no such program");
         assert!(hint.contains(r#"`command = "npx"` and `args = ["-y", "some-server"]`"#), "{hint}");
 
-        let nowhere = Program { cwd: Some("/no/such".into()), ..program("sh") };
+        let nowhere = ChildProgram { cwd: Some("/no/such".into()), ..program("sh") };
         assert_eq!(refused(&nowhere).0, "start `sh`: no working directory `/no/such`");
 
         assert_eq!(refused(&program("/etc")).0, "start `/etc`: it is a directory");
@@ -320,7 +320,7 @@ mod tests {
             assert_eq!(message, format!("start `{command}`: {expected}"));
             assert!(!hint.contains("PATH") && hint.contains("correct the path"), "{hint}");
         }
-        let relative = Program { cwd: Some(directory.path().into()), ..program("bin/server") };
+        let relative = ChildProgram { cwd: Some(directory.path().into()), ..program("bin/server") };
         assert_eq!(refused(&relative).0, format!("start `bin/server`: {}", no_directory("/bin")));
         assert_eq!(refused(&program("./server")).0, "start `./server`: there is no such file");
 
@@ -335,7 +335,7 @@ mod tests {
             let path = directory.path().join("server");
             fs::write(&path, text).expect("written");
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("set");
-            Program { cwd: Some(directory.path().into()), ..program("./server") }
+            ChildProgram { cwd: Some(directory.path().into()), ..program("./server") }
         };
         let (message, hint) = refused(&file(b"#! /no/such/python -u\nprint()\n", 0o755));
         assert_eq!(message, "start `./server`: its interpreter `/no/such/python` is not there");
@@ -351,14 +351,14 @@ mod tests {
 
         let in_path = file(b"#!/no/such/node\n", 0o755);
         let path = directory.path().display().to_string();
-        let in_path = Program { env: [("PATH".into(), path)].into(), ..in_path };
-        let (message, _) = refused(&Program { command: "server".into(), ..in_path });
+        let in_path = ChildProgram { env: [("PATH".into(), path)].into(), ..in_path };
+        let (message, _) = refused(&ChildProgram { command: "server".into(), ..in_path });
         assert_eq!(message, "start `server`: its interpreter `/no/such/node` is not there");
     }
 
     #[tokio::test]
     async fn arguments_that_are_too_long_are_named() {
-        let long = Program { args: vec!["x".repeat(4 << 20)], ..program("true") };
+        let long = ChildProgram { args: vec!["x".repeat(4 << 20)], ..program("true") };
         let (message, hint) = refused(&long);
         assert_eq!(message, "start `true`: its arguments and variables are too long");
         assert!(hint.contains("`args`"), "{hint}");

@@ -27,7 +27,7 @@ use crate::{
 /// The last lines of a child's standard error: those from before its first request of a client, and all
 /// of them for operators.
 #[derive(Clone, Debug, Default)]
-pub struct Tail(Arc<Inner>);
+pub struct StderrTail(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
@@ -42,7 +42,7 @@ struct Lines {
     later: VecDeque<String>,
 }
 
-impl Tail {
+impl StderrTail {
     /// Returns what clients may read.
     pub fn output(&self) -> ErrorOutput {
         let is_of_start = self.0.is_sealed.load(Ordering::Relaxed);
@@ -91,7 +91,7 @@ pub async fn drain(
     mut stream: impl AsyncRead + Unpin,
     server: ServerName,
     redactor: Redactor,
-    tail: Tail,
+    tail: StderrTail,
 ) {
     let mut rate = Rate::new(Instant::now());
     let mut line = Vec::new();
@@ -124,7 +124,7 @@ pub async fn drain(
 fn log(
     server: &ServerName,
     redactor: &Redactor,
-    tail: &Tail,
+    tail: &StderrTail,
     rate: &mut Rate,
     line: &mut Vec<u8>,
     cut: &mut usize,
@@ -202,7 +202,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_last_lines_are_kept_without_secrets_and_without_their_excess() {
-        let tail = Tail::default();
+        let tail = StderrTail::default();
         let long = "x".repeat(defaults::STDERR_LINE_BYTES_MAX + 5);
         let text = format!("{}\ntoken is hunter2\n{long}\nlast", "early\n".repeat(20));
 
@@ -222,7 +222,7 @@ mod tests {
         let redactor = Redactor::new([secret.to_owned()].iter());
         let shown = |n_before: usize| {
             let text = format!("{}{}", "x".repeat(n_before), secret.repeat(10_000));
-            let (tail, redactor) = (Tail::default(), redactor.clone());
+            let (tail, redactor) = (StderrTail::default(), redactor.clone());
             async move {
                 drain(text.as_bytes(), server(), redactor, tail.clone()).await;
                 tail.output().lines.concat()
@@ -236,7 +236,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_secret_of_several_lines_or_across_the_cut_is_not_logged() {
-        let tail = Tail::default();
+        let tail = StderrTail::default();
         let key = "-----BEGIN KEY-----\nMIIEpAIBAAKCAQ\nzzzzzzzzzzzz\n-----END KEY-----\n";
         let straddling = "x".repeat(defaults::STDERR_LINE_BYTES_MAX - 3) + "hunter2hunter2";
         let text = format!("{key}{straddling}\n");
@@ -251,7 +251,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_comes_after_the_first_request_of_a_client_is_for_operators() {
-        let tail = Tail::default();
+        let tail = StderrTail::default();
         drain(&b"no API key is set"[..], server(), Redactor::default(), tail.clone()).await;
         assert!(!tail.output().is_of_start);
         tail.seal();

@@ -24,15 +24,15 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    journal::Journal,
-    ladder::Descent,
-    launch::{Kind, Launched, Pipes, Tenant},
-    process::Exit,
+    journal::UnitJournal,
+    ladder::Escalation,
+    launch::{LaunchedServer, RunningServer, ServerPipes, StdioServerKind},
+    process::ChildExit,
 };
 
 /// A server that systemd runs.
 #[derive(Clone, Debug)]
-pub struct Unit {
+pub struct UnitServer {
     /// The socket that starts it.
     pub socket: PathBuf,
     /// The name of its template, without `@` and suffix.
@@ -42,8 +42,8 @@ pub struct Unit {
 /// Why a socket cannot be connected to.
 #[derive(Debug, thiserror::Error)]
 #[error("connect to `{}`{fault}", unit.socket.display())]
-pub struct ConnectError {
-    unit: Unit,
+pub struct UnitConnectError {
+    unit: UnitServer,
     fault: Fault,
     #[source]
     source: Option<io::Error>,
@@ -75,8 +75,8 @@ impl fmt::Display for Fault {
     }
 }
 
-impl ConnectError {
-    fn new(unit: &Unit, source: io::Error) -> Self {
+impl UnitConnectError {
+    fn new(unit: &UnitServer, source: io::Error) -> Self {
         let fault = match source.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Fault::Missing,
             // Said of whatever is no socket, too.
@@ -162,19 +162,19 @@ fn instead_of_socket(path: &Path) -> Option<&'static str> {
 }
 
 /// Connects to the socket of `unit`, upon which systemd starts it.
-pub(super) async fn launch(unit: &Unit) -> Result<Launched, ConnectError> {
+pub(super) async fn launch(unit: &UnitServer) -> Result<LaunchedServer, UnitConnectError> {
     // Before the connection: what happens from now on is the instance's.
-    let journal = Journal::from_now_on(&unit.name);
+    let journal = UnitJournal::from_now_on(&unit.name);
     let stream = UnixStream::connect(&unit.socket)
         .await
-        .map_err(|source| ConnectError::new(unit, source))?;
+        .map_err(|source| UnitConnectError::new(unit, source))?;
     let (output, input) = stream.into_split();
     let ended = CancellationToken::new();
     let output = Output { half: output, ended: ended.clone() };
     // Dropped, the writing half ends the server's input and leaves its output open.
-    let pipes = Pipes { stdin: Box::new(input), stdout: Box::new(output), stderr: None };
+    let pipes = ServerPipes { stdin: Box::new(input), stdout: Box::new(output), stderr: None };
     let instance = Instance { name: Arc::clone(&unit.name), ended, journal };
-    Ok(Launched { tenant: Box::new(instance), pipes })
+    Ok(LaunchedServer { tenant: Box::new(instance), pipes })
 }
 
 /// What the server writes; its end is the end of the server.
@@ -208,22 +208,22 @@ impl AsyncRead for Output {
 struct Instance {
     name: Arc<str>,
     ended: CancellationToken,
-    journal: Journal,
+    journal: UnitJournal,
 }
 
-impl Tenant for Instance {
-    fn kind(&self) -> Kind {
-        Kind::Unit(Arc::clone(&self.name))
+impl RunningServer for Instance {
+    fn kind(&self) -> StdioServerKind {
+        StdioServerKind::Unit(Arc::clone(&self.name))
     }
 
     fn pid(&self) -> Option<u32> {
         None
     }
 
-    fn wait(&mut self) -> BoxFuture<'_, Exit> {
+    fn wait(&mut self) -> BoxFuture<'_, ChildExit> {
         Box::pin(async {
             self.ended.cancelled().await;
-            Exit::Unknown
+            ChildExit::Unknown
         })
     }
 
@@ -232,12 +232,12 @@ impl Tenant for Instance {
     }
 
     /// There is no ladder to go down, as there is nothing to signal; it has as long as a child.
-    fn see_off(mut self: Box<Self>, hurry: CancellationToken) -> BoxFuture<'static, Exit> {
+    fn see_off(mut self: Box<Self>, hurry: CancellationToken) -> BoxFuture<'static, ChildExit> {
         Box::pin(async move {
             tokio::select! {
                 biased;
                 exit = self.wait() => exit,
-                () = Descent::new(hurry).end() => Exit::Pending,
+                () = Escalation::new(hurry).end() => ChildExit::Pending,
             }
         })
     }

@@ -4,10 +4,10 @@
 use serde_json::Value;
 
 use super::{
-    call::schema::Place,
+    call::schema::SchemaCursor,
     call::value::spelled,
     output,
-    table::{Cell, Colour, Table},
+    table::{CellColour, TableCell, TextTable},
     terminal::escape,
 };
 
@@ -17,28 +17,28 @@ const DEPTH_MAX: usize = 3;
 const LINES_MAX: usize = 200;
 
 /// Returns a table of the arguments that a schema names; the first column is indented.
-pub(super) fn table(schema: &Value) -> Table {
-    let mut lines = Lines { table: Table::default(), n_left: LINES_MAX, dashes: "--" };
-    lines.add(Place::root(schema), "", DEPTH_MAX);
+pub(super) fn table(schema: &Value) -> TextTable {
+    let mut lines = Lines { table: TextTable::default(), n_left: LINES_MAX, dashes: "--" };
+    lines.add(SchemaCursor::root(schema), "", DEPTH_MAX);
     lines.table
 }
 
 /// Returns a table of the members that the schema of a result names.
-pub(super) fn members(schema: &Value) -> Table {
-    let mut lines = Lines { table: Table::default(), n_left: LINES_MAX, dashes: "" };
-    lines.add(Place::root(schema), "", DEPTH_MAX);
+pub(super) fn members(schema: &Value) -> TextTable {
+    let mut lines = Lines { table: TextTable::default(), n_left: LINES_MAX, dashes: "" };
+    lines.add(SchemaCursor::root(schema), "", DEPTH_MAX);
     lines.table
 }
 
 struct Lines {
-    table: Table,
+    table: TextTable,
     n_left: usize,
     /// What stands before an argument.
     dashes: &'static str,
 }
 
 impl Lines {
-    fn add(&mut self, place: Place<'_>, prefix: &str, depth: usize) {
+    fn add(&mut self, place: SchemaCursor<'_>, prefix: &str, depth: usize) {
         let mut required = place.required();
         if self.dashes.is_empty() {
             // Nobody has to give a result.
@@ -54,7 +54,7 @@ impl Lines {
             self.n_left -= 1;
             let is_required = required.contains(name);
             let key = format!("{prefix}{}", escape(name));
-            let shown = Cell::from(format!("  {}{key}", self.dashes));
+            let shown = TableCell::from(format!("  {}{key}", self.dashes));
             let mut text = Vec::new();
             if is_required {
                 text.push("(required)".to_owned());
@@ -66,8 +66,8 @@ impl Lines {
                 text.push(format!("[default: {}]", escape(&spelled(default))));
             }
             self.table.row([
-                if is_required { shown.colour(Colour::Bold) } else { shown },
-                Cell::from(kind(property)).colour(Colour::Dim),
+                if is_required { shown.colour(CellColour::Bold) } else { shown },
+                TableCell::from(kind(property)).colour(CellColour::Dim),
                 text.join(" ").into(),
             ]);
             if depth > 1 && property.types().object {
@@ -78,7 +78,7 @@ impl Lines {
 }
 
 /// Returns what a value may be, in a word: `integer`, `string…` for a list, or the values themselves.
-fn kind(place: Place<'_>) -> String {
+fn kind(place: SchemaCursor<'_>) -> String {
     let values: Vec<String> = place.values().into_iter().map(|it| escape(&spelled(it))).collect();
     if !values.is_empty() && values.iter().map(String::len).sum::<usize>() <= VALUES_BYTES_MAX {
         return values.join("|");

@@ -4,8 +4,8 @@ use serde_json::json;
 
 use super::{
     Failed, output,
-    service::Reader,
-    table::{Cell, Colour, Table},
+    service::OutputArgs,
+    table::{CellColour, TableCell, TextTable},
 };
 
 /// Show how the service authenticates itself to servers
@@ -16,21 +16,21 @@ pub(super) struct Args {
     /// Only this server
     server: Option<String>,
     #[command(flatten)]
-    reader: Reader,
+    reader: OutputArgs,
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
     let params = json!({ "server": args.server });
     let status = args.reader.target.ask("auth/status", &params)?;
     args.reader.print(&status, |status| {
-        let mut table = Table::headed(["SERVER", "BY", "SECRETS"]);
+        let mut table = TextTable::headed(["SERVER", "BY", "SECRETS"]);
         for item in status.as_array().into_iter().flatten() {
             let auth = &item["auth"];
             let by = output::word(&auth["type"]);
-            let there: Cell = match (by.as_str(), auth["hasTokens"] == true) {
-                ("none", _) => Cell::from("-").colour(Colour::Dim),
-                (_, true) => Cell::from("there").colour(Colour::Green),
-                (_, false) => Cell::from("missing").colour(Colour::Red),
+            let there: TableCell = match (by.as_str(), auth["hasTokens"] == true) {
+                ("none", _) => TableCell::from("-").colour(CellColour::Dim),
+                (_, true) => TableCell::from("there").colour(CellColour::Green),
+                (_, false) => TableCell::from("missing").colour(CellColour::Red),
             };
             table.row([output::word(&item["server"]).into(), by.into(), there]);
         }

@@ -13,12 +13,12 @@ use tokio::{
 
 use super::{
     CANCELLED, FAILED, Failed, UNAVAILABLE, USAGE, arguments, interrupt, output, service,
-    table::Table,
+    table::TextTable,
 };
 use crate::{
-    cli::service::Reader,
+    cli::service::OutputArgs,
     config::defaults,
-    control::client::{Connection, Refusal, Said},
+    control::client::{ControlConnection, ServiceError, ServiceMessage},
 };
 
 mod keys;
@@ -30,9 +30,9 @@ mod tests;
 pub(super) mod value;
 mod words;
 
-use keys::Wrong;
-use progress::Bar;
-use words::{Source, Wanted};
+use keys::ArgumentSyntaxError;
+use progress::ProgressLine;
+use words::{ArgumentSource, HelpRequest};
 
 /// Call a tool
 ///
@@ -77,12 +77,12 @@ struct Options {
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
     #[command(flatten)]
-    reader: Reader,
+    reader: OutputArgs,
 }
 
 impl Options {
     /// Says which of them do not go together, wherever they stand.
-    fn check(&self) -> Result<(), Wrong> {
+    fn check(&self) -> Result<(), ArgumentSyntaxError> {
         let both = match (self.dry_run, self.is_async) {
             (true, true) => ("--dry-run", "--async"),
             (true, false) if self.timeout_ms.is_some() => ("--dry-run", "--timeout"),
@@ -91,7 +91,7 @@ impl Options {
             (_, _) => return Ok(()),
         };
         let text = format!("`{}` and `{}` do not go together", both.0, both.1);
-        Err(Wrong::new(text, "Leave one of them out."))
+        Err(ArgumentSyntaxError::new(text, "Leave one of them out."))
     }
 }
 
@@ -113,13 +113,13 @@ pub(super) fn run(args: Args) -> Result<(), Failed> {
         let schema = known.as_ref().map(|(_, info)| info["inputSchema"].clone());
         let wanted = words::read(words, &schema.unwrap_or_default(), &mut ours).map_err(usage)?;
         let source = match (wanted, &known) {
-            (Wanted::Call(source), _) => source,
-            (Wanted::Help, Some((_, info))) => {
+            (HelpRequest::Call(source), _) => source,
+            (HelpRequest::Help, Some((_, info))) => {
                 help(tool, info);
                 return Ok(());
             }
             // `TOOL JSON --help`.
-            (Wanted::Help, None) => {
+            (HelpRequest::Help, None) => {
                 let params = json!({ "name": tool }).to_string();
                 let mut service = ours.reader.target.connect().await?;
                 let info = service.ask("tools/info", &params, defaults::CONTROL_CALL_PATIENCE);
@@ -139,7 +139,7 @@ pub(super) fn run(args: Args) -> Result<(), Failed> {
 
 /// Asks, shows how far it is, and prints what came of it.
 async fn call(
-    mut service: Connection,
+    mut service: ControlConnection,
     tool: &str,
     arguments: &RawValue,
     ours: &Options,
@@ -184,12 +184,12 @@ async fn call(
 /// Waits for the answer to a request. Ctrl-c cancels it, and an answer that comes all the same is
 /// taken.
 async fn answer(
-    service: &mut Connection,
+    service: &mut ControlConnection,
     asked: u64,
     mut interrupted: Signal,
 ) -> Result<Box<RawValue>, Failed> {
     let cancelled = || Failed::new(CANCELLED, "cancelled");
-    let mut bar = Bar::new();
+    let mut bar = ProgressLine::new();
     let mut is_cancelled = false;
     let mut deadline = Instant::now() + defaults::CONTROL_CALL_PATIENCE;
     loop {
@@ -198,17 +198,17 @@ async fn answer(
                 // What is cancelled is not answered: the service hangs up once it is.
                 Err(_) if is_cancelled => return Err(cancelled()),
                 Err(error) => return Err(service::failed(error)),
-                Ok(Said::Answer(number, answer)) if number == asked => {
+                Ok(ServiceMessage::Answer(number, answer)) if number == asked => {
                     bar.clear();
                     return match answer {
                         Err(_) if is_cancelled => Err(cancelled()),
-                        answer => answer.map_err(|refusal: Box<Refusal>| service::refused(&refusal)),
+                        answer => answer.map_err(|refusal: Box<ServiceError>| service::refused(&refusal)),
                     };
                 }
-                Ok(Said::Notification(method, params)) if method == "notifications/progress" => {
+                Ok(ServiceMessage::Notification(method, params)) if method == "notifications/progress" => {
                     bar.draw(&params);
                 }
-                Ok(Said::Answer(..) | Said::Notification(..)) => {}
+                Ok(ServiceMessage::Answer(..) | ServiceMessage::Notification(..)) => {}
             },
             _ = interrupted.recv(), if !is_cancelled => {
                 is_cancelled = true;
@@ -226,7 +226,7 @@ async fn answer(
 }
 
 /// Prints what a dry run found.
-fn verdict(result: &RawValue, reader: &Reader) -> Result<(), Failed> {
+fn verdict(result: &RawValue, reader: &OutputArgs) -> Result<(), Failed> {
     let verdict = service::value(result)?;
     let is_valid = verdict["valid"] == true;
     reader.print(result, |verdict| {
@@ -257,7 +257,7 @@ fn help(tool: &str, info: &Value) {
         output::print(&format!("{}\n\n", output::text(description.trim_end())));
     }
     output::print(&format!("Usage: metamcp call {} [ARGUMENTS]\n", output::text(tool)));
-    let table: Table = arguments::table(&info["inputSchema"]);
+    let table: TextTable = arguments::table(&info["inputSchema"]);
     match table.is_empty() {
         true => output::print("\nIts schema names no arguments.\n"),
         false => {
@@ -271,19 +271,19 @@ fn help(tool: &str, info: &Value) {
 }
 
 /// Returns the arguments as JSON text of an object.
-fn read(source: Source) -> Result<Box<RawValue>, Failed> {
+fn read(source: ArgumentSource) -> Result<Box<RawValue>, Failed> {
     let (text, origin) = match source {
-        Source::Nothing => ("{}".to_owned(), String::new()),
-        Source::Keys(values) => (Value::Object(values).to_string(), String::new()),
-        Source::Json(text) => (text, String::new()),
-        Source::File(path) => (file(&path)?, format!(" in `{}`", path.display())),
-        Source::Stdin => {
+        ArgumentSource::Nothing => ("{}".to_owned(), String::new()),
+        ArgumentSource::Keys(values) => (Value::Object(values).to_string(), String::new()),
+        ArgumentSource::Json(text) => (text, String::new()),
+        ArgumentSource::File(path) => (file(&path)?, format!(" in `{}`", path.display())),
+        ArgumentSource::Stdin => {
             let text = bounded(std::io::stdin().lock());
             (text.map_err(|error| unread("standard input", &error))?, " on standard input".into())
         }
     };
     let wrong = |what: String| {
-        usage(Wrong::new(
+        usage(ArgumentSyntaxError::new(
             format!("the arguments{origin} are {what}"),
             "Give one JSON object, such as '{\"key\": 1}'.",
         ))
@@ -313,7 +313,7 @@ fn unread(what: &str, error: &std::io::Error) -> Failed {
     Failed::new(USAGE, format!("read the arguments from {what}: {error}"))
 }
 
-fn usage(wrong: Wrong) -> Failed {
+fn usage(wrong: ArgumentSyntaxError) -> Failed {
     Failed::new(USAGE, wrong.text).hint(wrong.hint)
 }
 

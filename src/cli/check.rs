@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::{
-    CONFIG, Failed, USAGE, effective, output, overrides::Overrides, overview, serve, service,
+    CONFIG, Failed, USAGE, effective, output, overrides::ConfigOverrides, overview, serve, service,
 };
 use crate::{
-    config::{self, Config, Loaded, Sources, load},
+    config::{self, Config, ConfigSources, LoadedConfig, load},
     report::chain,
-    tls::Identity,
+    tls::TlsIdentity,
 };
 
 /// Check a configuration file without starting anything
@@ -41,14 +41,14 @@ pub(super) struct Args {
     #[arg(long, requires = "effective")]
     json: bool,
     #[command(flatten)]
-    target: service::Target,
+    target: service::ServiceTarget,
     /// The configuration file; by default that of METAMCP_CONFIG, of this user, or of this host
     file: Option<PathBuf>,
     /// The same
     #[arg(long, value_name = "FILE", conflicts_with = "file")]
     config: Option<PathBuf>,
     #[command(flatten)]
-    overrides: Overrides,
+    overrides: ConfigOverrides,
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
@@ -64,7 +64,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
     let file = named.or_else(config::usual_file).ok_or_else(no_file)?;
     let config = read(&file)?;
     if let Some(tls) = config.listen.tls.as_ref().filter(|_| !args.no_files) {
-        Identity::check(tls)
+        TlsIdentity::check(tls)
             .map_err(|error| Failed::new(CONFIG, chain(&error)).hint(error.hint()))?;
     }
     if !args.no_files && !args.offline {
@@ -129,7 +129,7 @@ fn ask(socket: Option<&Path>, config: &Config) -> Result<(), Failed> {
 }
 
 /// Reads all that says how the service is to be.
-pub(super) fn load(sources: &Sources) -> Result<Loaded, Failed> {
+pub(super) fn load(sources: &ConfigSources) -> Result<LoadedConfig, Failed> {
     sources.load().map_err(|error| Failed::new(CONFIG, chain(&error)))
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Failed, item, output, service::Reader};
+use super::{Failed, item, output, service::OutputArgs};
 
 /// Ask a server for values of an argument
 ///
@@ -21,7 +21,7 @@ pub(super) struct Args {
     #[arg(default_value = "", hide_default_value = true)]
     value: String,
     #[command(flatten)]
-    reader: Reader,
+    reader: OutputArgs,
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {

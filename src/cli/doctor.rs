@@ -6,12 +6,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     CANCELLED, FAILED, Failed, USAGE, output,
-    service::{self, Reader},
-    table::Colour,
+    service::{self, OutputArgs},
+    table::CellColour,
     terminal,
 };
 use crate::{
-    doctor::{Dialled, Finding, Level, Question, Report, examine},
+    doctor::{DoctorReport, DoctorRequest, Finding, FindingSeverity, ProbedConnection, examine},
     name::ServerName,
     report::chain,
 };
@@ -38,12 +38,12 @@ pub(super) struct Args {
     #[arg(long)]
     nix: bool,
     #[command(flatten)]
-    reader: Reader,
+    reader: OutputArgs,
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
     let server = args.server.as_deref().map(ServerName::new).transpose();
-    let question = Question {
+    let question = DoctorRequest {
         file: args.config.clone(),
         socket: args.reader.target.socket.clone(),
         nearest: args.reader.target.path(),
@@ -83,11 +83,11 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
 }
 
 /// Returns the report for people.
-fn shown(report: &Report, nix: bool, is_coloured: bool) -> String {
+fn shown(report: &DoctorReport, nix: bool, is_coloured: bool) -> String {
     let mut text = String::new();
     for finding in &report.findings {
         text.push_str(&one(finding, nix, is_coloured));
-        let about = |dialled: &&Dialled| Some(&dialled.server) == finding.server.as_ref();
+        let about = |dialled: &&ProbedConnection| Some(&dialled.server) == finding.server.as_ref();
         // Once, below the first thing that is told of the server.
         let is_first = finding.area.name() == "servers"
             && report
@@ -105,10 +105,10 @@ fn shown(report: &Report, nix: bool, is_coloured: bool) -> String {
 
 fn one(finding: &Finding, nix: bool, is_coloured: bool) -> String {
     let colour = match finding.level {
-        Level::Ok => Colour::Green,
-        Level::Note => Colour::Dim,
-        Level::Warning => Colour::Yellow,
-        Level::Error => Colour::Red,
+        FindingSeverity::Ok => CellColour::Green,
+        FindingSeverity::Note => CellColour::Dim,
+        FindingSeverity::Warning => CellColour::Yellow,
+        FindingSeverity::Error => CellColour::Red,
     };
     let level = format!("{:<7}", finding.level.name());
     let level = if is_coloured { colour.paint(&level) } else { level };
@@ -133,7 +133,7 @@ fn one(finding: &Finding, nix: bool, is_coloured: bool) -> String {
 }
 
 /// Returns what a dial has shown: all of it where something is wrong.
-fn details(dialled: &Dialled, level: Level) -> String {
+fn details(dialled: &ProbedConnection, level: FindingSeverity) -> String {
     let mut words: Vec<String> = dialled
         .phases
         .iter()
@@ -146,7 +146,7 @@ fn details(dialled: &Dialled, level: Level) -> String {
     }));
     words.extend(dialled.exit.clone());
     let mut text = format!("        {}: {}\n", dialled.transport, words.join(", "));
-    let is_wrong = level == Level::Error;
+    let is_wrong = level == FindingSeverity::Error;
     let lines = dialled.stderr.iter().filter(|_| is_wrong).map(|line| ("stderr", line));
     for (stream, line) in lines.chain(dialled.noise.iter().map(|line| ("stdout", line))) {
         text.push_str(&format!("        {stream}| {}\n", terminal::escape(line)));
@@ -155,17 +155,21 @@ fn details(dialled: &Dialled, level: Level) -> String {
 }
 
 fn summary(findings: &[Finding]) -> String {
-    let count = |level: Level| findings.iter().filter(|finding| finding.level == level).count();
-    let counted = |level: Level, word: &str| match count(level) {
+    let count =
+        |level: FindingSeverity| findings.iter().filter(|finding| finding.level == level).count();
+    let counted = |level: FindingSeverity, word: &str| match count(level) {
         0 => None,
         1 => Some(format!("1 {word}")),
         n => Some(format!("{n} {word}s")),
     };
-    let told: Vec<String> =
-        [(Level::Error, "error"), (Level::Warning, "warning"), (Level::Note, "note")]
-            .into_iter()
-            .filter_map(|(level, word)| counted(level, word))
-            .collect();
+    let told: Vec<String> = [
+        (FindingSeverity::Error, "error"),
+        (FindingSeverity::Warning, "warning"),
+        (FindingSeverity::Note, "note"),
+    ]
+    .into_iter()
+    .filter_map(|(level, word)| counted(level, word))
+    .collect();
     match told.is_empty() {
         true => "\nAll is well.\n".to_owned(),
         false => format!("\n{}\n", told.join(", ")),

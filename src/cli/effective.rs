@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value};
 
-use crate::config::{effective::Entry, sources};
+use crate::config::{effective::EffectiveEntry, sources};
 
 /// Returns the entries as TOML that can be read again, with where each value comes from.
-pub(super) fn toml(entries: &[Entry]) -> String {
+pub(super) fn toml(entries: &[EffectiveEntry]) -> String {
     let mut text =
         "# What holds: defaults < file < environment < flags. Texts of env and headers are hidden,\n\
          # and so are login and query of a url.\n"
@@ -13,7 +13,7 @@ pub(super) fn toml(entries: &[Entry]) -> String {
     let mut rows: Vec<(String, String)> = Vec::new();
     let mut table: &[String] = &[];
     // What stands in a table itself comes before the tables in it, or else it would be opened twice.
-    let mut entries: Vec<&Entry> = entries.iter().collect();
+    let mut entries: Vec<&EffectiveEntry> = entries.iter().collect();
     entries.sort_by_key(|entry| (entry.path.first(), table_length(&entry.path)));
     for entry in entries {
         let (in_table, rest) = entry.path.split_at(table_length(&entry.path));
@@ -33,8 +33,8 @@ pub(super) fn toml(entries: &[Entry]) -> String {
 }
 
 /// Returns the entries as JSON, by key.
-pub(super) fn json(entries: &[Entry]) -> Value {
-    let entry = |entry: &Entry| (dotted(&entry.path), entry.to_json());
+pub(super) fn json(entries: &[EffectiveEntry]) -> Value {
+    let entry = |entry: &EffectiveEntry| (dotted(&entry.path), entry.to_json());
     Value::Object(entries.iter().map(entry).collect::<Map<_, _>>())
 }
 

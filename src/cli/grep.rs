@@ -4,8 +4,8 @@ use serde_json::json;
 
 use super::{
     Failed,
-    service::Reader,
-    tools::{self, Schema},
+    service::OutputArgs,
+    tools::{self, SchemaDetail},
 };
 
 /// Find tools of all servers by a regular expression
@@ -20,9 +20,9 @@ pub(super) struct Args {
     #[arg(long, value_parser = super::search::limit)]
     limit: Option<usize>,
     #[command(flatten)]
-    schema: Schema,
+    schema: SchemaDetail,
     #[command(flatten)]
-    reader: Reader,
+    reader: OutputArgs,
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {

@@ -9,7 +9,9 @@ use std::{
 use super::{FAILED, Failed, output};
 use crate::{
     config::{defaults, load},
-    import::{self, Context, Foreign, Format, Import, ReadError, Root},
+    import::{
+        self, FileRoot, ForeignServer, ImportContext, ImportFormat, ImportPlan, ImportReadError,
+    },
     report::chain,
 };
 
@@ -32,7 +34,7 @@ pub(super) struct Args {
     /// Whose files these are: claude-code, claude-desktop, cursor, vscode, windsurf, codex or
     /// opencode; by default, what they look like
     #[arg(long, requires = "files", value_parser = format)]
-    format: Option<Format>,
+    format: Option<ImportFormat>,
     /// Print a module for NixOS that sets services.metamcp
     #[arg(long, conflicts_with = "json")]
     nix: bool,
@@ -41,9 +43,10 @@ pub(super) struct Args {
     json: bool,
 }
 
-fn format(word: &str) -> Result<Format, String> {
-    Format::of_word(word)
-        .ok_or_else(|| format!("there are {}", Format::ALL.map(Format::word).join(", ")))
+fn format(word: &str) -> Result<ImportFormat, String> {
+    ImportFormat::of_word(word).ok_or_else(|| {
+        format!("there are {}", ImportFormat::ALL.map(ImportFormat::word).join(", "))
+    })
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
@@ -52,7 +55,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
         false => named(&args.files, args.format)?,
     };
     if found.len() > defaults::IMPORT_SERVERS_MAX {
-        return Err(unread(None, &ReadError::TooMany));
+        return Err(unread(None, &ImportReadError::TooMany));
     }
     let import = import::import(found);
     let text = checked(&import)?;
@@ -68,7 +71,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
 }
 
 /// Returns the configuration, after it was read as the service would read it.
-fn checked(import: &Import) -> Result<String, Failed> {
+fn checked(import: &ImportPlan) -> Result<String, Failed> {
     let text = import.to_toml();
     load::content(Path::new("imported.toml"), &text).map_err(|error| {
         let text = format!("what was made of it is no configuration: {}", chain(&error));
@@ -79,7 +82,7 @@ fn checked(import: &Import) -> Result<String, Failed> {
 }
 
 /// Reads the files that are named; all of them must be readable.
-fn named(files: &[PathBuf], format: Option<Format>) -> Result<Vec<Foreign>, Failed> {
+fn named(files: &[PathBuf], format: Option<ImportFormat>) -> Result<Vec<ForeignServer>, Failed> {
     let mut found = Vec::new();
     for path in files {
         let text = text(path).map_err(|error| unopened(path, &error))?;
@@ -95,7 +98,7 @@ fn named(files: &[PathBuf], format: Option<Format>) -> Result<Vec<Foreign>, Fail
 }
 
 /// Reads the files in their usual places. One that cannot be read is named, and the others count.
-fn usual() -> Result<Vec<Foreign>, Failed> {
+fn usual() -> Result<Vec<ForeignServer>, Failed> {
     let home = env::home_dir();
     let config = env::var_os("XDG_CONFIG_HOME")
         .map(PathBuf::from)
@@ -106,11 +109,11 @@ fn usual() -> Result<Vec<Foreign>, Failed> {
     let (mut n_read, mut failed) = (0, None);
     for place in import::places() {
         let root = match place.root {
-            Root::Home => &home,
-            Root::Config => &config,
+            FileRoot::Home => &home,
+            FileRoot::Config => &config,
             // In the home, the places of a project are those of the user.
-            Root::Project if project == home => &None,
-            Root::Project => &project,
+            FileRoot::Project if project == home => &None,
+            FileRoot::Project => &project,
         };
         let Some(path) = root.as_ref().map(|root| root.join(place.path)) else { continue };
         let text = match text(&path) {
@@ -122,8 +125,8 @@ fn usual() -> Result<Vec<Foreign>, Failed> {
             }
         };
         let context = match place.root {
-            Root::Project => context(&path),
-            Root::Home | Root::Config => Context { project: None, ..context(&path) },
+            FileRoot::Project => context(&path),
+            FileRoot::Home | FileRoot::Config => ImportContext { project: None, ..context(&path) },
         };
         match import::read(&path, &text, Some(place.format), &context) {
             Ok(servers) => {
@@ -155,7 +158,7 @@ fn text(path: &Path) -> io::Result<String> {
 }
 
 /// Returns what is known of where a file belongs.
-fn context(path: &Path) -> Context {
+fn context(path: &Path) -> ImportContext {
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     import::context_of(&path, env::home_dir().as_deref())
 }
@@ -164,7 +167,7 @@ fn unopened(path: &Path, error: &io::Error) -> Failed {
     Failed::new(FAILED, format!("read `{}`: {error}", path.display()))
 }
 
-fn unread(path: Option<&Path>, error: &ReadError) -> Failed {
+fn unread(path: Option<&Path>, error: &ImportReadError) -> Failed {
     let text = match path {
         Some(path) => format!("read `{}`: {error}", path.display()),
         None => error.to_string(),

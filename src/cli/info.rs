@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Failed, arguments, output, service::Reader, table::Colour, terminal, tools};
+use super::{Failed, arguments, output, service::OutputArgs, table::CellColour, terminal, tools};
 
 /// Show a tool: what it does, and its arguments
 ///
@@ -18,7 +18,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "N")]
     depth: Option<u32>,
     #[command(flatten)]
-    reader: Reader,
+    reader: OutputArgs,
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
@@ -43,7 +43,7 @@ fn show(tool: &Value) {
     let [server, name, title] =
         ["server", "name", "title"].map(|member| output::word(&tool[member]));
     let heading = |text: &str| match terminal::is_coloured() {
-        true => Colour::Bold.paint(text),
+        true => CellColour::Bold.paint(text),
         false => text.to_owned(),
     };
     output::print(&heading(&format!("{server}/{name}")));

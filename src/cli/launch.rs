@@ -14,14 +14,14 @@ use tokio::time::{self, Instant};
 
 use super::{FAILED, Failed, check};
 use crate::{
-    config::{self, Sources, defaults, environment},
+    config::{self, ConfigSources, defaults, environment},
     daemon::{
         listen::{self, default_socket},
-        lock::{Lock, Taken},
+        lock::{InstanceLock, LockError},
     },
     files,
     report::chain,
-    systemd::unit::Unit,
+    systemd::unit::SystemdUnit,
 };
 
 /// How much of the log is shown when the service did not start, in lines.
@@ -34,7 +34,7 @@ const LOG_LINES_SHOWN: usize = 10;
 ///
 /// [`Failed`] when it cannot be started, or does not answer in time.
 pub(super) async fn service() -> Result<Option<PathBuf>, Failed> {
-    if Unit::installed().is_some() {
+    if SystemdUnit::installed().is_some() {
         return Ok(None);
     }
     let Some(file) = config::usual_file() else { return Ok(None) };
@@ -71,7 +71,7 @@ pub(super) async fn service() -> Result<Option<PathBuf>, Failed> {
 /// Returns the control socket that a service has which a command has started, running or not; nothing
 /// where that is none of its own, or nothing would be started.
 pub(super) fn declared() -> Option<PathBuf> {
-    if Unit::installed().is_some() {
+    if SystemdUnit::installed().is_some() {
         return None;
     }
     // A mistake in the file is for those to tell who need it.
@@ -79,9 +79,9 @@ pub(super) fn declared() -> Option<PathBuf> {
 }
 
 /// Returns all that says how a service is to be that is started without flags.
-pub(super) fn sources(file: PathBuf) -> Sources {
+pub(super) fn sources(file: PathBuf) -> ConfigSources {
     let variables = environment::of_process();
-    Sources { file: Some(file), variables, ..Sources::default() }
+    ConfigSources { file: Some(file), variables, ..ConfigSources::default() }
 }
 
 /// Returns the log of a service that a command has started.
@@ -91,22 +91,22 @@ pub(super) fn log_file() -> PathBuf {
 }
 
 /// Waits until no other command starts a service with this socket.
-async fn turn(socket: &Path, group: Option<&str>) -> Result<Lock, Failed> {
+async fn turn(socket: &Path, group: Option<&str>) -> Result<InstanceLock, Failed> {
     listen::make_directory(socket, group)
         .map_err(|error| Failed::new(FAILED, chain(&error)).hint(error.hint()))?;
     let path = socket.with_extension("launch");
     let until = Instant::now() + 2 * defaults::LAUNCH_PATIENCE;
     loop {
-        match Lock::take(&path) {
+        match InstanceLock::take(&path) {
             Ok(turn) => return Ok(turn),
-            Err(Taken::By(_)) if Instant::now() < until => {
+            Err(LockError::By(_)) if Instant::now() < until => {
                 time::sleep(defaults::LAUNCH_POLL).await;
             }
-            Err(Taken::By(_)) => {
+            Err(LockError::By(_)) => {
                 let text = "another command starts the service, and does not come to an end";
                 return Err(Failed::new(FAILED, text).hint("End that command, and try again."));
             }
-            Err(Taken::Unusable(error)) => {
+            Err(LockError::Unusable(error)) => {
                 return Err(Failed::new(FAILED, format!("lock `{}`: {error}", path.display())));
             }
         }

@@ -10,10 +10,10 @@ use std::{
     path::Path,
 };
 
-use super::{FAILED, Failed, USAGE, launch, output, service, service::Target, terminal};
+use super::{FAILED, Failed, USAGE, launch, output, service, service::ServiceTarget, terminal};
 use crate::{
     config::defaults, daemon::listen::SYSTEM_SOCKET, name::ServerName, report::chain,
-    systemd::unit::Unit,
+    systemd::unit::SystemdUnit,
 };
 
 /// Show what the service has logged
@@ -35,7 +35,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
     #[command(flatten)]
-    target: Target,
+    target: ServiceTarget,
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
@@ -49,18 +49,18 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
 
 /// Returns the unit of the service that is meant: of the one that answers, or else of the one that
 /// would.
-fn unit(target: &Target) -> Result<Option<Unit>, Failed> {
+fn unit(target: &ServiceTarget) -> Result<Option<SystemdUnit>, Failed> {
     // A service that does not answer has logged why.
     let status = service::ask(Some(&target.path()), "daemon/status", Some("{}"))?.ok();
     if let Some(pid) = status.and_then(|status| status["pid"].as_u64()) {
-        return Ok(Unit::of_process(pid));
+        return Ok(SystemdUnit::of_process(pid));
     }
     let is_usual = target.socket.as_deref().is_none_or(|socket| socket == Path::new(SYSTEM_SOCKET));
-    Ok(Unit::installed().filter(|_| is_usual))
+    Ok(SystemdUnit::installed().filter(|_| is_usual))
 }
 
 /// Becomes `journalctl`; returns why that did not go well.
-fn journal(args: &Args, unit: &Unit, server: Option<&ServerName>) -> Failed {
+fn journal(args: &Args, unit: &SystemdUnit, server: Option<&ServerName>) -> Failed {
     #[expect(
         clippy::disallowed_methods,
         reason = "nothing is started: this process becomes journalctl"
@@ -73,7 +73,7 @@ fn journal(args: &Args, unit: &Unit, server: Option<&ServerName>) -> Failed {
 }
 
 /// Returns the arguments for `journalctl`.
-fn arguments(args: &Args, unit: &Unit, server: Option<&ServerName>) -> Vec<String> {
+fn arguments(args: &Args, unit: &SystemdUnit, server: Option<&ServerName>) -> Vec<String> {
     let kind = if unit.is_of_user { "--user-unit" } else { "--unit" };
     let mut arguments = vec![format!("{kind}={}", unit.name)];
     if args.follow {
@@ -152,14 +152,14 @@ mod tests {
 
     #[test]
     fn the_journal_is_asked_for_the_unit_and_the_field() {
-        let unit = Unit { name: "metamcp.service".to_owned(), is_of_user: true };
+        let unit = SystemdUnit { name: "metamcp.service".to_owned(), is_of_user: true };
         let server = ServerName::new("git").unwrap();
         let args = Args {
             server: None,
             follow: true,
             lines: Some(5),
             since: Some("-1h".to_owned()),
-            target: Target::default(),
+            target: ServiceTarget::default(),
         };
         assert_eq!(
             arguments(&args, &unit, Some(&server)),

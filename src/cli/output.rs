@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::Value;
 
-use super::{indent, table::Table, terminal};
+use super::{indent, table::TextTable, terminal};
 use crate::telemetry::log;
 
 /// Prints to standard output as it is.
@@ -53,13 +53,13 @@ pub(super) fn json(text: &str) {
 }
 
 /// Prints a table, as wide as the terminal is and in colour where there is one.
-pub(super) fn table(table: &Table) {
+pub(super) fn table(table: &TextTable) {
     let columns = terminal::size().map(|(columns, _)| columns);
     print(&table.render(columns, terminal::is_coloured()));
 }
 
 /// Prints a table as [`table`] does, or the line `nothing` where it is empty.
-pub(super) fn table_or(table: &Table, nothing: &str) {
+pub(super) fn table_or(table: &TextTable, nothing: &str) {
     match table.is_empty() {
         true => print(nothing),
         false => self::table(table),

@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use super::{Failed, USAGE};
-use crate::config::{Origin, Setting, What};
+use crate::config::{SettingOrigin, SettingTarget, SourcedSetting};
 
 /// What a flag says goes before a variable `METAMCP_<SECTION>_<KEY>`, and that before the file.
 #[derive(Debug, Default, clap::Args)]
 #[command(next_help_heading = "Configuration")]
-pub(super) struct Overrides {
+pub(super) struct ConfigOverrides {
     /// Any key of the configuration, as in `--set pool.size=30`; can be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
@@ -61,7 +61,7 @@ enum Transport {
     Stdio,
 }
 
-impl Overrides {
+impl ConfigOverrides {
     /// Tells whether the service is to speak over standard input and output.
     pub(super) fn is_stdio(&self) -> bool {
         self.transport == Some(Transport::Stdio)
@@ -77,10 +77,14 @@ impl Overrides {
     /// # Errors
     ///
     /// [`Failed`] when a `--set` has no `=`.
-    pub(super) fn settings(&self) -> Result<Vec<Setting>, Failed> {
+    pub(super) fn settings(&self) -> Result<Vec<SourcedSetting>, Failed> {
         let setting = |flag: &str, key: &str, value: String| {
             let path = key.split('.').map(str::to_owned).collect();
-            Setting { origin: Origin::Flag(flag.to_owned()), what: What::Key(path), value }
+            SourcedSetting {
+                origin: SettingOrigin::Flag(flag.to_owned()),
+                what: SettingTarget::Key(path),
+                value,
+            }
         };
         let mut settings = Vec::new();
         let plain = [
@@ -98,10 +102,17 @@ impl Overrides {
         if self.transport == Some(Transport::Sse) {
             settings.push(setting("--transport", "listen.legacy_sse", "true".to_owned()));
         }
-        let address = [("--host", What::Host, &self.host), ("--port", What::Port, &self.port)];
+        let address = [
+            ("--host", SettingTarget::Host, &self.host),
+            ("--port", SettingTarget::Port, &self.port),
+        ];
         for (flag, what, value) in address {
             if let Some(value) = value.clone() {
-                settings.push(Setting { origin: Origin::Flag(flag.to_owned()), what, value });
+                settings.push(SourcedSetting {
+                    origin: SettingOrigin::Flag(flag.to_owned()),
+                    what,
+                    value,
+                });
             }
         }
         for text in &self.set {
@@ -110,9 +121,9 @@ impl Overrides {
                     .hint("Write a key and a value, as in `--set pool.size=30`."));
             };
             let key = key.trim();
-            settings.push(Setting {
-                origin: Origin::Flag(format!("--set {key}")),
-                what: What::Written(key.to_owned()),
+            settings.push(SourcedSetting {
+                origin: SettingOrigin::Flag(format!("--set {key}")),
+                what: SettingTarget::Written(key.to_owned()),
                 value: value.to_owned(),
             });
         }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{
     output, quantity,
-    table::{Cell, Colour, Table},
+    table::{CellColour, TableCell, TextTable},
     terminal::{cut, width},
 };
 
@@ -65,7 +65,7 @@ fn header(status: &Value, columns: Option<usize>, is_coloured: bool) -> String {
     let columns = columns.unwrap_or(usize::MAX);
     let name = cut(&name, columns);
     let left = columns - width(&name);
-    let name = if is_coloured { Colour::Bold.paint(&name) } else { name };
+    let name = if is_coloured { CellColour::Bold.paint(&name) } else { name };
     format!("{name}{}\n", cut(&rest, left))
 }
 
@@ -78,8 +78,8 @@ fn pool(pool: &Value) -> String {
     }
 }
 
-fn servers(status: &Value) -> Table {
-    let mut table = Table::headed([
+fn servers(status: &Value) -> TextTable {
+    let mut table = TextTable::headed([
         "SERVER",
         "STATE",
         "ERA",
@@ -92,21 +92,21 @@ fn servers(status: &Value) -> Table {
     for server in status["servers"].as_array().into_iter().flatten() {
         let in_flight = server["inFlight"].as_u64().unwrap_or_default();
         let restarts = server["restartCount"].as_u64().unwrap_or_default();
-        let in_flight_cell = Cell::from(in_flight.to_string()).number();
-        let restarts_cell = Cell::from(restarts.to_string()).number();
+        let in_flight_cell = TableCell::from(in_flight.to_string()).number();
+        let restarts_cell = TableCell::from(restarts.to_string()).number();
         table.row([
             output::word(&server["name"]).into(),
             state(server),
             match server["era"].as_str() {
                 Some(_) => output::word(&server["era"]).into(),
-                None => Cell::from("-").colour(Colour::Dim),
+                None => TableCell::from("-").colour(CellColour::Dim),
             },
             health(server),
-            if in_flight > 0 { in_flight_cell.colour(Colour::Green) } else { in_flight_cell },
-            if restarts > 0 { restarts_cell.colour(Colour::Yellow) } else { restarts_cell },
+            if in_flight > 0 { in_flight_cell.colour(CellColour::Green) } else { in_flight_cell },
+            if restarts > 0 { restarts_cell.colour(CellColour::Yellow) } else { restarts_cell },
             match server["memoryBytes"].as_u64() {
-                Some(bytes) => Cell::from(quantity::size(bytes)).number(),
-                None => Cell::from("-").number().colour(Colour::Dim),
+                Some(bytes) => TableCell::from(quantity::size(bytes)).number(),
+                None => TableCell::from("-").number().colour(CellColour::Dim),
             },
             last_error(server),
         ]);
@@ -115,31 +115,33 @@ fn servers(status: &Value) -> Table {
 }
 
 /// Returns the state of a server.
-pub(super) fn state(server: &Value) -> Cell {
+pub(super) fn state(server: &Value) -> TableCell {
     let state = output::word(&server["state"]);
     let colour = match state.as_str() {
-        "active" => Colour::Green,
-        "idle" if server["connections"].as_u64().unwrap_or_default() > 0 => Colour::Green,
-        "connecting" => Colour::Yellow,
-        "failed" => Colour::Red,
-        _ => Colour::Dim,
+        "active" => CellColour::Green,
+        "idle" if server["connections"].as_u64().unwrap_or_default() > 0 => CellColour::Green,
+        "connecting" => CellColour::Yellow,
+        "failed" => CellColour::Red,
+        _ => CellColour::Dim,
     };
-    Cell::from(state).colour(colour)
+    TableCell::from(state).colour(colour)
 }
 
 /// Returns how long ago the server was heard or pinged last, or how many pings it has missed since.
-fn health(server: &Value) -> Cell {
+fn health(server: &Value) -> TableCell {
     let missed = server["consecutiveFailures"].as_u64().unwrap_or_default();
     match (missed, server["lastHealthCheckAgoMs"].as_u64()) {
-        (_, None) => Cell::from("-").colour(Colour::Dim),
-        (0, Some(ago_ms)) => Cell::from(format!("{} ago", quantity::time(ago_ms))),
-        (1, Some(_)) => Cell::from("1 ping missed").colour(Colour::Yellow),
-        (missed, Some(_)) => Cell::from(format!("{missed} pings missed")).colour(Colour::Red),
+        (_, None) => TableCell::from("-").colour(CellColour::Dim),
+        (0, Some(ago_ms)) => TableCell::from(format!("{} ago", quantity::time(ago_ms))),
+        (1, Some(_)) => TableCell::from("1 ping missed").colour(CellColour::Yellow),
+        (missed, Some(_)) => {
+            TableCell::from(format!("{missed} pings missed")).colour(CellColour::Red)
+        }
     }
 }
 
 /// Returns why the server failed last, behind what its breaker does about it.
-fn last_error(server: &Value) -> Cell {
+fn last_error(server: &Value) -> TableCell {
     let error = output::word(&server["error"]);
     let breaker = &server["breaker"];
     let shown = match (breaker["state"].as_str(), breaker["nextProbeMs"].as_u64()) {
@@ -150,7 +152,7 @@ fn last_error(server: &Value) -> Cell {
         _ => error,
     };
     let is_past = server["state"] != "failed" && breaker["state"].as_str() != Some("open");
-    Cell::from(shown).colour(if is_past { Colour::Dim } else { Colour::Red })
+    TableCell::from(shown).colour(if is_past { CellColour::Dim } else { CellColour::Red })
 }
 
 /// Returns what the service and the servers take, and what clients would take more without it.

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Failed, USAGE, call::result, item, output, service::Reader};
+use super::{Failed, USAGE, call::result, item, output, service::OutputArgs};
 
 /// Get a prompt
 ///
@@ -11,7 +11,7 @@ use super::{Failed, USAGE, call::result, item, output, service::Reader};
 #[command(override_usage = "metamcp prompt [OPTIONS] SERVER/NAME [ARGUMENTS]")]
 pub(super) struct Args {
     #[command(flatten)]
-    reader: Reader,
+    reader: OutputArgs,
     /// The prompt, and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "SERVER/NAME [ARGUMENTS]")]
     words: Vec<String>,
@@ -34,7 +34,7 @@ pub(super) fn run(args: Args) -> Result<(), Failed> {
 }
 
 /// Reads what stands behind the prompt: its arguments, and options of ours.
-fn read(words: &[String], reader: &mut Reader) -> Result<Map<String, Value>, Failed> {
+fn read(words: &[String], reader: &mut OutputArgs) -> Result<Map<String, Value>, Failed> {
     let wrong = |text: String| {
         Failed::new(USAGE, text).hint("Give the arguments as one JSON object, or as `--key value`.")
     };
@@ -75,7 +75,7 @@ mod tests {
 
     fn read_all(words: &[&str]) -> Result<(Value, bool), String> {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        let mut reader = Reader::default();
+        let mut reader = OutputArgs::default();
         let arguments = read(&words, &mut reader).map_err(|failed| failed.text)?;
         Ok((Value::Object(arguments), reader.json))
     }

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::{
     Failed, output,
-    service::Reader,
-    table::{Cell, Colour, Table},
+    service::OutputArgs,
+    table::{CellColour, TableCell, TextTable},
     tools,
 };
 
@@ -17,14 +17,14 @@ pub(super) struct Args {
     /// Only the prompts of this server
     server: Option<String>,
     #[command(flatten)]
-    reader: Reader,
+    reader: OutputArgs,
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
     let params = json!({ "server": args.server, "report": true });
     let found = args.reader.target.ask("prompts/list", &params)?;
     args.reader.print(&tools::items(&found)?, |items| {
-        let mut table = Table::default();
+        let mut table = TextTable::default();
         for item in items.as_array().into_iter().flatten() {
             let prompt = &item["prompt"];
             let [server, name] = [&item["server"], &prompt["name"]].map(output::word);
@@ -32,7 +32,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
             let about = about.into_iter().find(|about| about.is_string());
             table.row([
                 format!("{server}/{name}").into(),
-                Cell::from(arguments(&prompt["arguments"])).colour(Colour::Dim),
+                TableCell::from(arguments(&prompt["arguments"])).colour(CellColour::Dim),
                 output::first_line(about.unwrap_or(&Value::Null)).into(),
             ]);
         }

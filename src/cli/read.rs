@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{FAILED, Failed, call::result, item, output, service, service::Reader};
+use super::{FAILED, Failed, call::result, item, output, service, service::OutputArgs};
 
 /// Read a resource
 ///
@@ -16,7 +16,7 @@ pub(super) struct Args {
     /// The URI, if it does not stand behind the server
     uri: Option<String>,
     #[command(flatten)]
-    reader: Reader,
+    reader: OutputArgs,
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {

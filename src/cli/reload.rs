@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
-use super::{FAILED, Failed, output, service::Reader};
+use super::{FAILED, Failed, output, service::OutputArgs};
 
 /// Have the service read its configuration again
 ///
@@ -16,7 +16,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]
-    reader: Reader,
+    reader: OutputArgs,
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {

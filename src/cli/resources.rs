@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::{
     Failed, output,
-    service::Reader,
-    table::{Cell, Colour, Table},
+    service::OutputArgs,
+    table::{CellColour, TableCell, TextTable},
     tools,
 };
 
@@ -15,14 +15,14 @@ pub(super) struct Args {
     /// Only the resources of this server
     server: Option<String>,
     #[command(flatten)]
-    reader: Reader,
+    reader: OutputArgs,
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
     let params = json!({ "server": args.server, "report": true });
     let found = args.reader.target.ask("resources/list", &params)?;
     args.reader.print(&tools::items(&found)?, |items| {
-        let mut table = Table::default();
+        let mut table = TextTable::default();
         for item in items.as_array().into_iter().flatten() {
             let resource = &item["resource"];
             let [server, uri, kind] =
@@ -33,7 +33,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
                 .find(|about| about.is_string());
             table.row([
                 format!("{server}/{uri}").into(),
-                Cell::from(kind).colour(Colour::Dim),
+                TableCell::from(kind).colour(CellColour::Dim),
                 output::first_line(about.unwrap_or(&Value::Null)).into(),
             ]);
         }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Failed, output, service::Reader};
+use super::{Failed, output, service::OutputArgs};
 use crate::config::defaults;
 
 /// Find tools of all servers by what they do
@@ -27,7 +27,7 @@ pub(super) struct Args {
     #[arg(long, default_value_t = defaults::DISCOVER_LIMIT, value_parser = limit)]
     limit: usize,
     #[command(flatten)]
-    reader: Reader,
+    reader: OutputArgs,
 }
 
 /// Reads how many tools are wanted.

@@ -6,10 +6,10 @@ use std::{
     time::Duration,
 };
 
-use super::{CONFIG, FAILED, Failed, USAGE, check, output, overrides::Overrides, stdio};
+use super::{CONFIG, FAILED, Failed, USAGE, check, output, overrides::ConfigOverrides, stdio};
 use crate::{
     config::{
-        self, Config, Sources, environment,
+        self, Config, ConfigSources, environment,
         secret::{credentials_directory, exposed_credentials},
     },
     daemon::{Daemon, Listeners, StartError},
@@ -17,10 +17,10 @@ use crate::{
     name::ServerName,
     report::chain,
     resident,
-    systemd::{capabilities, listen::Inherited},
+    systemd::{capabilities, listen::InheritedSockets},
     telemetry::log,
-    tls::Identity,
-    token::Token,
+    tls::TlsIdentity,
+    token::BearerToken,
     view::Choice,
 };
 
@@ -46,7 +46,7 @@ pub(super) struct Args {
     #[arg(long, hide = true)]
     launched: bool,
     #[command(flatten)]
-    overrides: Overrides,
+    overrides: ConfigOverrides,
 }
 
 /// How long tasks that are left over may take to end. Everything that matters is done by then.
@@ -66,8 +66,8 @@ pub(super) fn run(args: Args) -> Result<(), Failed> {
     // Before a secret is read.
     forbid_dumps()?;
     // First of all, while the process has one thread: both change what threads inherit.
-    let inherited =
-        Inherited::take().map_err(|error| Failed::new(CONFIG, chain(&error)).hint(error.hint()))?;
+    let inherited = InheritedSockets::take()
+        .map_err(|error| Failed::new(CONFIG, chain(&error)).hint(error.hint()))?;
     let n_dropped = capabilities::drop_all()
         .map_err(|error| Failed::new(FAILED, format!("drop capabilities: {error}")))?;
     let sources = sources(args.config, &args.overrides)?;
@@ -78,9 +78,9 @@ pub(super) fn run(args: Args) -> Result<(), Failed> {
             .hint("Add `--tls-cert FILE --tls-key FILE`, or `[listen.tls]` to the file."));
     }
     let credentials = credentials_directory();
-    let identity = Identity::wanted(config.listen.tls.as_ref(), credentials.as_deref())
+    let identity = TlsIdentity::wanted(config.listen.tls.as_ref(), credentials.as_deref())
         .map_err(|error| Failed::new(CONFIG, chain(&error)).hint(error.hint()))?;
-    let token = Token::wanted(config.listen.token.as_ref(), credentials.as_deref())
+    let token = BearerToken::wanted(config.listen.token.as_ref(), credentials.as_deref())
         .map_err(|error| Failed::new(CONFIG, chain(&error)).hint(error.hint()))?;
     let log = log::start(config.service.log_level);
     match &sources.file {
@@ -129,11 +129,14 @@ pub(super) fn forbid_dumps() -> Result<(), Failed> {
 
 /// Returns all that says how the service is to be: the file that `file` names or else the usual one, the
 /// variables and the flags.
-pub(super) fn sources(file: Option<PathBuf>, overrides: &Overrides) -> Result<Sources, Failed> {
+pub(super) fn sources(
+    file: Option<PathBuf>,
+    overrides: &ConfigOverrides,
+) -> Result<ConfigSources, Failed> {
     let flags = overrides.settings()?;
     let file = file.or_else(config::usual_file);
     let without_file = if file.is_none() { demonstration()? } else { String::new() };
-    Ok(Sources { file, without_file, variables: environment::of_process(), flags })
+    Ok(ConfigSources { file, without_file, variables: environment::of_process(), flags })
 }
 
 /// What is served without a file.

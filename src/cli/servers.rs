@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::{
     Failed, output, overview,
-    service::Reader,
-    table::{Cell, Table},
+    service::OutputArgs,
+    table::{TableCell, TextTable},
     terminal::escape,
 };
 
@@ -18,14 +18,14 @@ pub(super) struct Args {
     #[arg(long)]
     memory: bool,
     #[command(flatten)]
-    reader: Reader,
+    reader: OutputArgs,
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
     let params = if args.memory { json!({ "memory": true }) } else { json!({}) };
     let servers = args.reader.target.ask("servers/list", &params)?;
     args.reader.print(&servers, |servers| {
-        let mut table = Table::headed([
+        let mut table = TextTable::headed([
             "SERVER",
             "STATE",
             "TRANSPORT",
@@ -43,8 +43,8 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
                 protocol(server).into(),
                 output::word(&server["sharing"]).into(),
                 product(&server["serverInfo"]).into(),
-                Cell::from(overview::number(&server["requests"])).number(),
-                Cell::from(overview::number(&server["pid"])).number(),
+                TableCell::from(overview::number(&server["requests"])).number(),
+                TableCell::from(overview::number(&server["pid"])).number(),
             ]);
         }
         output::table_or(&table, "No server is declared.\n");

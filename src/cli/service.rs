@@ -10,14 +10,14 @@ use serde_json::{Value, value::RawValue};
 use super::{CONFIG, FAILED, Failed, UNAVAILABLE, launch, output};
 use crate::{
     config::defaults,
-    control::client::{self, ClientError, Connection, Refusal},
+    control::client::{self, ControlClientError, ControlConnection, ServiceError},
     daemon::listen::{SYSTEM_SOCKET, default_socket},
     report::chain,
 };
 
 /// Which service is asked.
 #[derive(Clone, Debug, Default, clap::Args)]
-pub(super) struct Target {
+pub(super) struct ServiceTarget {
     /// The control socket; by default that of the system, or else that of this user
     #[arg(long, value_name = "PATH", env = "METAMCP_SOCKET", hide_env_values = true)]
     pub(super) socket: Option<PathBuf>,
@@ -25,15 +25,15 @@ pub(super) struct Target {
 
 /// What every command has that shows something.
 #[derive(Clone, Debug, Default, clap::Args)]
-pub(super) struct Reader {
+pub(super) struct OutputArgs {
     /// Print the result as JSON, as the service gives it
     #[arg(long)]
     pub(super) json: bool,
     #[command(flatten)]
-    pub(super) target: Target,
+    pub(super) target: ServiceTarget,
 }
 
-impl Target {
+impl ServiceTarget {
     /// Returns the socket of the service that is meant.
     pub(super) fn path(&self) -> PathBuf {
         self.socket.clone().unwrap_or_else(nearest_socket)
@@ -44,13 +44,13 @@ impl Target {
     /// # Errors
     ///
     /// [`Failed`] with 69 when no service answers.
-    pub(super) async fn connect_running(&self) -> Result<Connection, Failed> {
-        let opened = Connection::open(&self.path()).await;
-        if let (Err(ClientError::Unreachable { .. }), None) = (&opened, &self.socket)
+    pub(super) async fn connect_running(&self) -> Result<ControlConnection, Failed> {
+        let opened = ControlConnection::open(&self.path()).await;
+        if let (Err(ControlClientError::Unreachable { .. }), None) = (&opened, &self.socket)
             // One that a command has started is where its configuration says.
             && let Some(socket) = launch::declared()
         {
-            return Connection::open(&socket).await.map_err(failed);
+            return ControlConnection::open(&socket).await.map_err(failed);
         }
         opened.map_err(failed)
     }
@@ -61,10 +61,10 @@ impl Target {
     /// # Errors
     ///
     /// [`Failed`] with 69 when no service answers, or as [`launch::service`] does.
-    pub(super) async fn connect(&self) -> Result<Connection, Failed> {
-        match Connection::open(&self.path()).await {
-            Err(error @ ClientError::Unreachable { .. }) => match self.launched().await? {
-                Some(socket) => Connection::open(&socket).await.map_err(failed),
+    pub(super) async fn connect(&self) -> Result<ControlConnection, Failed> {
+        match ControlConnection::open(&self.path()).await {
+            Err(error @ ControlClientError::Unreachable { .. }) => match self.launched().await? {
+                Some(socket) => ControlConnection::open(&socket).await.map_err(failed),
                 None => Err(failed(error)),
             },
             opened => opened.map_err(failed),
@@ -112,7 +112,7 @@ impl Target {
 const OWN_METHODS: [&str; 4] = ["auth/status", "daemon/status", "servers/list", "tools/search"];
 
 async fn ask_over(
-    mut service: Connection,
+    mut service: ControlConnection,
     method: &str,
     params: &Value,
 ) -> Result<Box<RawValue>, Failed> {
@@ -132,7 +132,7 @@ pub(super) fn given(params: &Value) -> String {
     params.to_string()
 }
 
-impl Reader {
+impl OutputArgs {
     /// Prints a result: as it is, or as `show` has it.
     ///
     /// # Errors
@@ -183,7 +183,7 @@ pub(super) fn ask(
     socket: Option<&Path>,
     method: &str,
     params: Option<&str>,
-) -> Result<Result<Value, ClientError>, Failed> {
+) -> Result<Result<Value, ControlClientError>, Failed> {
     let socket = socket.map_or_else(nearest_socket, Path::to_owned);
     run(async { Ok(client::ask(&socket, method, params).await) })
 }
@@ -194,29 +194,29 @@ fn nearest_socket() -> PathBuf {
 }
 
 /// Returns why a command failed that the service did not answer as it should.
-pub(super) fn failed(error: ClientError) -> Failed {
+pub(super) fn failed(error: ControlClientError) -> Failed {
     match error {
-        ClientError::Unreachable { ref source, .. }
+        ControlClientError::Unreachable { ref source, .. }
             if source.kind() == io::ErrorKind::PermissionDenied =>
         {
             Failed::new(UNAVAILABLE, chain(&error)).hint(
                 "The socket is for the user of the service and for members of its group: join that group, often `metamcp`, and log in again.",
             )
         }
-        ClientError::Unreachable { .. } | ClientError::Silent { .. } => {
+        ControlClientError::Unreachable { .. } | ControlClientError::Silent { .. } => {
             Failed::new(UNAVAILABLE, chain(&error)).hint(
                 "Start it with `systemctl start metamcp` or `metamcp serve`, or name its socket with --socket.",
             )
         }
-        ClientError::Refused(refusal) => refused(&refusal),
-        ClientError::Unreadable(_) | ClientError::Oversized { .. } => {
+        ControlClientError::Refused(refusal) => refused(&refusal),
+        ControlClientError::Unreadable(_) | ControlClientError::Oversized { .. } => {
             Failed::new(FAILED, chain(&error))
         }
     }
 }
 
 /// Returns what an error of the service says, with what it knows besides on lines of its own.
-pub(super) fn refused(refusal: &Refusal) -> Failed {
+pub(super) fn refused(refusal: &ServiceError) -> Failed {
     let code = if refusal.data.code == "CONFIG_INVALID" { CONFIG } else { FAILED };
     let mut failed = Failed::new(code, output::text(&refusal.message));
     for (list, title) in CONTEXT {

@@ -3,8 +3,8 @@
 use serde_json::json;
 use tokio::time;
 
-use super::{Failed, interrupt, output, overview, service, service::Reader, terminal};
-use crate::{config::defaults, control::client::Connection};
+use super::{Failed, interrupt, output, overview, service, service::OutputArgs, terminal};
+use crate::{config::defaults, control::client::ControlConnection};
 
 /// Show the running service and its servers
 ///
@@ -16,7 +16,7 @@ pub(super) struct Args {
     #[arg(long, conflicts_with = "json")]
     watch: bool,
     #[command(flatten)]
-    reader: Reader,
+    reader: OutputArgs,
 }
 
 /// Draw on a page of its own, without a cursor.
@@ -104,7 +104,7 @@ fn watch(args: &Args) -> Result<(), Failed> {
 }
 
 /// Asks once more, on a new connection where the old one has gone.
-async fn look(args: &Args, service: &mut Option<Connection>) -> Result<String, Failed> {
+async fn look(args: &Args, service: &mut Option<ControlConnection>) -> Result<String, Failed> {
     let connection = match service.take() {
         Some(connection) => service.insert(connection),
         None => service.insert(args.reader.target.connect_running().await?),

@@ -6,13 +6,13 @@ use serde_json::json;
 
 use super::{FAILED, Failed, UNAVAILABLE, check, launch, serve, service};
 use crate::{
-    bridge::{self, Target},
+    bridge::{self, BridgeTarget},
     budget::MeteredLines,
-    config::{self, LogLevel, Sources, defaults},
-    control::client::ClientError,
+    config::{self, ConfigSources, LogLevel, defaults},
+    control::client::ControlClientError,
     daemon::{Daemon, Listeners},
-    ingress::pipe::Pipe,
-    peer::Caller,
+    ingress::pipe::ClientPipe,
+    peer::ConnectedClient,
     report::chain,
     systemd::capabilities,
     telemetry::log,
@@ -35,7 +35,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "NAME")]
     server: Option<String>,
     #[command(flatten)]
-    target: service::Target,
+    target: service::ServiceTarget,
     /// Run the servers in this process, for this client alone, without any service
     #[arg(long)]
     standalone: bool,
@@ -79,7 +79,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
         .enable_all()
         .build()
         .map_err(|error| Failed::new(FAILED, format!("start the runtime: {error}")))?;
-    let target = Target { socket, params: params.to_string() };
+    let target = BridgeTarget { socket, params: params.to_string() };
     let bridging = bridge::run(&target, tokio::io::stdin(), tokio::io::stdout());
     let bridged = runtime.block_on(bridging);
     // A client that is there and says nothing would keep a blocking read, and so the runtime, waiting.
@@ -89,7 +89,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
 
 /// Serves the client on standard input and output with servers of its own, which `sources` declare;
 /// SIGHUP reads them again.
-pub(super) fn standalone(sources: Sources, choice: &Choice) -> Result<(), Failed> {
+pub(super) fn standalone(sources: ConfigSources, choice: &Choice) -> Result<(), Failed> {
     serve::forbid_dumps()?;
     // While the process has one thread: it changes what threads inherit.
     capabilities::drop_all()
@@ -104,11 +104,11 @@ pub(super) fn standalone(sources: Sources, choice: &Choice) -> Result<(), Failed
         let daemon = Daemon::build(config, sources, None, None, Listeners::none(), log);
         let daemon =
             daemon.map_err(|error| Failed::new(FAILED, chain(&error)).hint(error.hint()))?;
-        let pipe = Pipe {
+        let pipe = ClientPipe {
             reader: tokio::io::stdin(),
             lines: MeteredLines::new(defaults::BODY_BYTES_MAX),
             writer: tokio::io::stdout(),
-            holder: Caller::of_own_user().holder,
+            holder: ConnectedClient::of_own_user().holder,
             tells_end: false,
         };
         let served = Box::pin(daemon.run_for_one(choice, pipe)).await;
@@ -125,19 +125,19 @@ pub(super) fn standalone(sources: Sources, choice: &Choice) -> Result<(), Failed
     served
 }
 
-fn failed(error: ClientError) -> Failed {
+fn failed(error: ControlClientError) -> Failed {
     match error {
-        ClientError::Unreachable { ref source, .. }
+        ControlClientError::Unreachable { ref source, .. }
             if source.kind() != io::ErrorKind::PermissionDenied =>
         {
             Failed::new(UNAVAILABLE, chain(&error)).hint(
                 "Start it with `systemctl start metamcp` or `metamcp serve`, name its socket with --socket, or serve without it with --standalone.",
             )
         }
-        ClientError::Unreachable { .. }
-        | ClientError::Silent { .. }
-        | ClientError::Refused(_)
-        | ClientError::Unreadable(_)
-        | ClientError::Oversized { .. } => service::failed(error),
+        ControlClientError::Unreachable { .. }
+        | ControlClientError::Silent { .. }
+        | ControlClientError::Refused(_)
+        | ControlClientError::Unreadable(_)
+        | ControlClientError::Oversized { .. } => service::failed(error),
     }
 }

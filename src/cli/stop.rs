@@ -9,8 +9,8 @@ use rustix::{
 use serde_json::Value;
 use tokio::{task, time};
 
-use super::{Failed, UNAVAILABLE, output, service, service::Reader};
-use crate::{config::defaults, control::client::Connection};
+use super::{Failed, UNAVAILABLE, output, service, service::OutputArgs};
+use crate::{config::defaults, control::client::ControlConnection};
 
 /// Stop the service
 ///
@@ -19,7 +19,7 @@ use crate::{config::defaults, control::client::Connection};
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
-    reader: Reader,
+    reader: OutputArgs,
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
@@ -50,7 +50,7 @@ fn process(status: &Value) -> Option<OwnedFd> {
 
 /// Waits until the service has ended; `false` if that takes too long. Of one whose process is not known,
 /// until it takes nothing on any more.
-async fn ended(mut service: Connection, process: Option<OwnedFd>) -> bool {
+async fn ended(mut service: ControlConnection, process: Option<OwnedFd>) -> bool {
     let Some(process) = process else {
         let is_gone = async { while service.next().await.is_ok() {} };
         return time::timeout(defaults::STOP_PATIENCE, is_gone).await.is_ok();

@@ -4,7 +4,7 @@ use super::terminal::{cut, width};
 
 /// How a cell is coloured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Colour {
+pub(super) enum CellColour {
     /// Something to be glad of.
     Green,
     /// Something to look at.
@@ -19,23 +19,23 @@ pub(super) enum Colour {
 
 /// One cell: a text on one line that is fit for a terminal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Cell {
+pub(super) struct TableCell {
     text: String,
-    colour: Option<Colour>,
+    colour: Option<CellColour>,
     is_number: bool,
 }
 
 /// Rows of cells, the first of which may be the heading.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Table {
-    rows: Vec<Vec<Cell>>,
+pub(super) struct TextTable {
+    rows: Vec<Vec<TableCell>>,
     is_headed: bool,
 }
 
 /// What is between two columns.
 const GAP: &str = "  ";
 
-impl Colour {
+impl CellColour {
     /// Returns `text` in this colour.
     pub(super) fn paint(self, text: &str) -> String {
         let code = match self {
@@ -49,10 +49,10 @@ impl Colour {
     }
 }
 
-impl Cell {
+impl TableCell {
     /// Returns the cell in this colour.
     #[must_use]
-    pub(super) fn colour(mut self, colour: Colour) -> Self {
+    pub(super) fn colour(mut self, colour: CellColour) -> Self {
         self.colour = Some(colour);
         self
     }
@@ -65,21 +65,21 @@ impl Cell {
     }
 }
 
-impl<T: Into<String>> From<T> for Cell {
+impl<T: Into<String>> From<T> for TableCell {
     fn from(text: T) -> Self {
         Self { text: text.into(), ..Self::default() }
     }
 }
 
-impl Table {
+impl TextTable {
     /// Returns a table with a heading.
     pub(super) fn headed<const N: usize>(heading: [&str; N]) -> Self {
-        let heading = heading.map(|text| Cell::from(text).colour(Colour::Bold));
+        let heading = heading.map(|text| TableCell::from(text).colour(CellColour::Bold));
         Self { rows: vec![heading.into()], is_headed: true }
     }
 
     /// Adds a row.
-    pub(super) fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
+    pub(super) fn row(&mut self, cells: impl IntoIterator<Item = TableCell>) {
         self.rows.push(cells.into_iter().collect());
     }
 
@@ -139,14 +139,14 @@ impl Table {
 mod tests {
     use super::*;
 
-    fn table() -> Table {
-        let mut table = Table::headed(["NAME", "N", "ERROR"]);
-        table.row(["a".into(), Cell::from("1").number(), "".into()]);
+    fn table() -> TextTable {
+        let mut table = TextTable::headed(["NAME", "N", "ERROR"]);
+        table.row(["a".into(), TableCell::from("1").number(), "".into()]);
         let long = "something went wrong".to_owned();
         table.row([
             "日本".into(),
-            Cell::from("1000").number(),
-            Cell::from(long).colour(Colour::Red),
+            TableCell::from("1000").number(),
+            TableCell::from(long).colour(CellColour::Red),
         ]);
         table
     }

@@ -6,11 +6,11 @@ use super::{
     FAILED, Failed,
     call::result,
     output,
-    service::{self, Reader, Target},
-    table::{Cell, Table},
+    service::{self, OutputArgs, ServiceTarget},
+    table::{TableCell, TextTable},
     tasks,
 };
-use crate::{config::defaults, control::client::ClientError};
+use crate::{config::defaults, control::client::ControlClientError};
 
 /// Show a task, take its result, or cancel it
 ///
@@ -30,7 +30,7 @@ pub(super) struct Args {
     #[arg(long)]
     wait: bool,
     #[command(flatten)]
-    reader: Reader,
+    reader: OutputArgs,
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
@@ -63,13 +63,14 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
 }
 
 /// Asks for the result until there is one: the service answers after a while, whatever the task does.
-async fn wait(target: &Target, params: &Value) -> Result<Box<RawValue>, Failed> {
+async fn wait(target: &ServiceTarget, params: &Value) -> Result<Box<RawValue>, Failed> {
     let mut service = target.connect_running().await?;
     let params = params.to_string();
     loop {
         let asked = service.ask("tasks/result", &params, defaults::CONTROL_CALL_PATIENCE);
         match asked.await {
-            Err(ClientError::Refused(refusal)) if refusal.data.code == "TASK_NOT_FINISHED" => {}
+            Err(ControlClientError::Refused(refusal))
+                if refusal.data.code == "TASK_NOT_FINISHED" => {}
             answer => return answer.map_err(service::failed),
         }
         // One that does not wait is not asked in a hurry.
@@ -78,7 +79,7 @@ async fn wait(target: &Target, params: &Value) -> Result<Box<RawValue>, Failed> 
 }
 
 fn show(task: &Value) {
-    let mut table = Table::default();
+    let mut table = TextTable::default();
     for (member, title) in [
         ("taskId", "Task"),
         ("server", "Server"),
@@ -90,7 +91,8 @@ fn show(task: &Value) {
     ] {
         let text = output::word(&task[member]);
         if !text.is_empty() {
-            let cell: Cell = if member == "status" { tasks::status(&text) } else { text.into() };
+            let cell: TableCell =
+                if member == "status" { tasks::status(&text) } else { text.into() };
             table.row([title.into(), cell]);
         }
     }

@@ -4,8 +4,8 @@ use serde_json::json;
 
 use super::{
     Failed, output,
-    service::Reader,
-    table::{Cell, Colour, Table},
+    service::OutputArgs,
+    table::{CellColour, TableCell, TextTable},
 };
 
 /// List the tasks: calls that the service or a server carries out by itself
@@ -16,14 +16,14 @@ pub(super) struct Args {
     /// Only the tasks of this server
     server: Option<String>,
     #[command(flatten)]
-    reader: Reader,
+    reader: OutputArgs,
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
     let params = json!({ "server": args.server });
     let listed = args.reader.target.ask_running("tasks/list", &params)?;
     args.reader.print(&listed, |listed| {
-        let mut table = Table::headed(["TASK", "TOOL", "STATUS", "CREATED", "MESSAGE"]);
+        let mut table = TextTable::headed(["TASK", "TOOL", "STATUS", "CREATED", "MESSAGE"]);
         for of_server in listed.as_array().into_iter().flatten() {
             let server = output::word(&of_server["server"]);
             for task in of_server["tasks"].as_array().into_iter().flatten() {
@@ -42,13 +42,13 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
 }
 
 /// Returns the state of a task, coloured as it is good or bad.
-pub(super) fn status(status: &str) -> Cell {
-    let cell = Cell::from(status);
+pub(super) fn status(status: &str) -> TableCell {
+    let cell = TableCell::from(status);
     match status {
-        "completed" => cell.colour(Colour::Green),
-        "failed" | "unknown_outcome" => cell.colour(Colour::Red),
-        "input_required" | "unreachable" => cell.colour(Colour::Yellow),
-        "cancelled" => cell.colour(Colour::Dim),
+        "completed" => cell.colour(CellColour::Green),
+        "failed" | "unknown_outcome" => cell.colour(CellColour::Red),
+        "input_required" | "unreachable" => cell.colour(CellColour::Yellow),
+        "cancelled" => cell.colour(CellColour::Dim),
         _ => cell,
     }
 }

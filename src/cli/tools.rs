@@ -4,8 +4,8 @@ use serde_json::{Value, json, value::RawValue};
 
 use super::{
     Failed, output,
-    service::Reader,
-    table::{Cell, Colour, Table},
+    service::OutputArgs,
+    table::{CellColour, TableCell, TextTable},
 };
 
 /// List the tools of all servers, or of one
@@ -17,14 +17,14 @@ pub(super) struct Args {
     /// Only the tools of this server
     server: Option<String>,
     #[command(flatten)]
-    schema: Schema,
+    schema: SchemaDetail,
     #[command(flatten)]
-    reader: Reader,
+    reader: OutputArgs,
 }
 
 /// How much is shown of each tool.
 #[derive(Debug, clap::Args)]
-pub(super) struct Schema {
+pub(super) struct SchemaDetail {
     /// With description and input schema, for --json
     #[arg(long, requires = "json")]
     schema: bool,
@@ -33,9 +33,9 @@ pub(super) struct Schema {
     depth: Option<u32>,
 }
 
-impl Schema {
+impl SchemaDetail {
     /// Adds it to the parameters of a method.
-    pub(super) fn add_to(&self, mut params: Value, reader: &Reader) -> Value {
+    pub(super) fn add_to(&self, mut params: Value, reader: &OutputArgs) -> Value {
         if self.schema && reader.json {
             params["includeSchema"] = true.into();
             params["schemaDepth"] = self.depth.into();
@@ -55,10 +55,10 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
 }
 
 /// Prints what `tools/list` or `tools/grep` found.
-pub(super) fn print(reader: &Reader, found: &RawValue, nothing: &str) -> Result<(), Failed> {
+pub(super) fn print(reader: &OutputArgs, found: &RawValue, nothing: &str) -> Result<(), Failed> {
     let items = items(found)?;
     reader.print(&items, |items| {
-        let mut table = Table::default();
+        let mut table = TextTable::default();
         for item in items.as_array().into_iter().flatten() {
             let tool = &item["tool"];
             let [server, name] = [&item["server"], &tool["name"]].map(output::word);
@@ -68,7 +68,7 @@ pub(super) fn print(reader: &Reader, found: &RawValue, nothing: &str) -> Result<
             };
             table.row([
                 format!("{server}/{name}").into(),
-                Cell::from(hints(&tool["annotations"])).colour(Colour::Dim),
+                TableCell::from(hints(&tool["annotations"])).colour(CellColour::Dim),
                 output::first_line(about).into(),
             ]);
         }

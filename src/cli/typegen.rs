@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{
     FAILED, Failed, output,
-    service::{self, Target},
+    service::{self, ServiceTarget},
 };
 use crate::{
     config::defaults,
@@ -28,7 +28,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
-    target: Target,
+    target: ServiceTarget,
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {

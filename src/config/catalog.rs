@@ -6,26 +6,26 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::diagnostic::Problem;
+use super::diagnostic::ConfigProblem;
 
 /// What is remembered of servers that are not connected.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Catalog {
+pub struct CatalogConfig {
     /// Where the definitions of their tools are kept.
-    pub cache: CacheChoice,
+    pub cache: CatalogCache,
     /// Reads the lists of servers before a client asks for them.
     pub prime: bool,
 }
 
-impl Default for Catalog {
+impl Default for CatalogConfig {
     fn default() -> Self {
-        Self { cache: CacheChoice::default(), prime: true }
+        Self { cache: CatalogCache::default(), prime: true }
     }
 }
 
 /// Where the definitions of tools are kept from one start of the service to the next.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum CacheChoice {
+pub enum CatalogCache {
     /// In the cache directory that systemd gives, or in that of the user.
     #[default]
     Found,
@@ -35,14 +35,14 @@ pub enum CacheChoice {
     Directory(PathBuf),
 }
 
-/// The word for [`CacheChoice::Off`].
+/// The word for [`CatalogCache::Off`].
 const OFF: &str = "off";
 
-/// [`Catalog`] as it stands in the file.
+/// [`CatalogConfig`] as it stands in the file.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(inline)]
-pub(super) struct Table {
+pub(super) struct CatalogTable {
     /// The directory, an absolute path, in which definitions of tools are kept for the next start, or
     /// "off"; without it, `$CACHE_DIRECTORY` or the cache directory of the user.
     #[schemars(with = "String", regex(pattern = "^(off|/.+)$"))]
@@ -53,30 +53,30 @@ pub(super) struct Table {
     prime: Option<bool>,
 }
 
-impl Table {
-    pub(super) fn checked(self) -> Result<Catalog, Problem> {
-        let defaults = Catalog::default();
-        Ok(Catalog {
+impl CatalogTable {
+    pub(super) fn checked(self) -> Result<CatalogConfig, ConfigProblem> {
+        let defaults = CatalogConfig::default();
+        Ok(CatalogConfig {
             cache: self.cache.map(cache).transpose()?.unwrap_or(defaults.cache),
             prime: self.prime.unwrap_or(defaults.prime),
         })
     }
 }
 
-fn cache(found: Spanned<String>) -> Result<CacheChoice, Problem> {
+fn cache(found: Spanned<String>) -> Result<CatalogCache, ConfigProblem> {
     let span = found.span();
     let text = found.into_inner();
     let path = PathBuf::from(&text);
     if text == OFF {
-        return Ok(CacheChoice::Off);
+        return Ok(CatalogCache::Off);
     }
     if !path.is_absolute() || path.file_name().is_none() || text.contains('\0') {
         let message = format!("`{}` is not an absolute path of a directory", text.escape_debug());
-        return Err(Problem::at(span, message).help(
+        return Err(ConfigProblem::at(span, message).help(
             "write one, as in \"/var/cache/metamcp\", or \"off\", or leave the key out for the directory of the service",
         ));
     }
-    Ok(CacheChoice::Directory(path))
+    Ok(CatalogCache::Directory(path))
 }
 
 #[cfg(test)]
@@ -87,10 +87,10 @@ mod tests {
     #[test]
     fn the_cache_is_found_declared_or_off() {
         let cache = |text: &str| good(&format!("[catalog]\n{text}\n")).catalog.cache;
-        assert_eq!(good("").catalog.cache, CacheChoice::Found);
-        assert_eq!(cache(""), CacheChoice::Found);
-        assert_eq!(cache("cache = \"off\""), CacheChoice::Off);
-        let directory = CacheChoice::Directory("/var/cache/metamcp".into());
+        assert_eq!(good("").catalog.cache, CatalogCache::Found);
+        assert_eq!(cache(""), CatalogCache::Found);
+        assert_eq!(cache("cache = \"off\""), CatalogCache::Off);
+        let directory = CatalogCache::Directory("/var/cache/metamcp".into());
         assert_eq!(cache("cache = \"/var/cache/metamcp\""), directory);
     }
 

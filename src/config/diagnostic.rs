@@ -15,7 +15,7 @@ const SHOWN_CHARACTERS: usize = 120;
 
 /// Where something was said.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum SettingOrigin {
     /// In this file.
     File(PathBuf),
     /// By the variable of this name.
@@ -30,7 +30,7 @@ pub enum Origin {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     /// Where it was said.
-    pub origin: Origin,
+    pub origin: SettingOrigin,
     /// The file, or the name of the variable or flag.
     pub path: PathBuf,
     /// The line, from 1; of a variable or flag, of its value.
@@ -47,7 +47,7 @@ pub struct Diagnostic {
 
 impl Diagnostic {
     /// Returns one that concerns all of a variable or flag.
-    pub(super) fn of(origin: Origin, message: impl Into<String>) -> Box<Self> {
+    pub(super) fn of(origin: SettingOrigin, message: impl Into<String>) -> Box<Self> {
         Box::new(Self {
             path: name(&origin),
             origin,
@@ -68,16 +68,18 @@ impl Diagnostic {
     /// Returns the place in one word: `FILE:LINE:COLUMN`, or the name of the variable or flag.
     pub fn place(&self) -> String {
         match &self.origin {
-            Origin::File(path) => format!("{}:{}:{}", path.display(), self.line, self.column),
-            Origin::Environment(name) | Origin::Flag(name) => name.clone(),
+            SettingOrigin::File(path) => {
+                format!("{}:{}:{}", path.display(), self.line, self.column)
+            }
+            SettingOrigin::Environment(name) | SettingOrigin::Flag(name) => name.clone(),
         }
     }
 }
 
-fn name(origin: &Origin) -> PathBuf {
+fn name(origin: &SettingOrigin) -> PathBuf {
     match origin {
-        Origin::File(path) => path.clone(),
-        Origin::Environment(name) | Origin::Flag(name) => name.into(),
+        SettingOrigin::File(path) => path.clone(),
+        SettingOrigin::Environment(name) | SettingOrigin::Flag(name) => name.into(),
     }
 }
 
@@ -92,8 +94,8 @@ impl fmt::Display for Diagnostic {
         let indent = (column - 1).saturating_sub(skipped);
         // Only a file has lines to count.
         let number = match &self.origin {
-            Origin::File(_) => line.to_string(),
-            Origin::Environment(_) | Origin::Flag(_) => " ".to_owned(),
+            SettingOrigin::File(_) => line.to_string(),
+            SettingOrigin::Environment(_) | SettingOrigin::Flag(_) => " ".to_owned(),
         };
         let margin = " ".repeat(number.len());
         writeln!(f, "{message}")?;
@@ -112,13 +114,13 @@ impl fmt::Display for Diagnostic {
 
 /// One mistake, by its place in the text.
 #[derive(Debug)]
-pub(super) struct Problem {
+pub(super) struct ConfigProblem {
     span: Range<usize>,
     message: String,
     help: Option<String>,
 }
 
-impl Problem {
+impl ConfigProblem {
     pub(super) fn at(span: Range<usize>, message: impl Into<String>) -> Self {
         Self { span, message: message.into(), help: None }
     }
@@ -140,7 +142,12 @@ impl Problem {
     }
 
     /// Returns it as a mistake in one part of `text`, which was said elsewhere.
-    pub(super) fn locate_in(self, origin: Origin, text: &str, part: Range<usize>) -> Diagnostic {
+    pub(super) fn locate_in(
+        self,
+        origin: SettingOrigin,
+        text: &str,
+        part: Range<usize>,
+    ) -> Diagnostic {
         let span = self.span.start.saturating_sub(part.start)
             ..self.span.end.min(part.end).saturating_sub(part.start);
         let problem = Self { span, ..self };
@@ -174,7 +181,7 @@ impl Problem {
             message = masked(&message);
         }
         Diagnostic {
-            origin: Origin::File(path.to_owned()),
+            origin: SettingOrigin::File(path.to_owned()),
             path: path.to_owned(),
             line: before.matches('\n').count() + 1,
             column,

@@ -8,27 +8,27 @@ use toml::{
 
 use super::{
     Config,
-    diagnostic::Origin,
+    diagnostic::SettingOrigin,
     duration,
-    keys::{self, KEYS, Step},
-    secret::Secret,
+    keys::{self, KEYS, KeySegment},
+    secret::SecretValue,
     url,
 };
 
 /// A value that was said, and where. Not printed as it is: it may be a secret.
 #[derive(Clone)]
-pub struct Said {
+pub struct EffectiveValue {
     /// The key, in parts.
     pub path: Vec<String>,
     /// Its value as JSON.
     value: Value,
     /// Where it was said.
-    pub origin: Origin,
+    pub origin: SettingOrigin,
     /// The line of the file, from 1; 0 where it was said elsewhere.
     pub line: usize,
 }
 
-impl std::fmt::Debug for Said {
+impl std::fmt::Debug for EffectiveValue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} by {:?}", self.path.join("."), self.origin)
     }
@@ -37,26 +37,26 @@ impl std::fmt::Debug for Said {
 /// One key that holds, fit to be shown: not literals of `env` and `headers`, nor logins and queries of
 /// URLs.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
+pub struct EffectiveEntry {
     /// The key, in parts.
     pub path: Vec<String>,
     /// Its value; none where the key has no default and nothing is said.
     pub value: Option<Value>,
     /// Where it was said; none for a default.
-    pub origin: Option<Origin>,
+    pub origin: Option<SettingOrigin>,
     /// The line of the file, from 1.
     pub line: usize,
 }
 
-impl Entry {
+impl EffectiveEntry {
     /// Tells in words where the value comes from.
     pub fn place(&self) -> String {
         match &self.origin {
             None if self.value.is_none() => "not set".to_owned(),
             None => "default".to_owned(),
-            Some(Origin::File(path)) => format!("{}:{}", path.display(), self.line),
-            Some(Origin::Environment(name)) => format!("environment {name}"),
-            Some(Origin::Flag(name)) => format!("flag {name}"),
+            Some(SettingOrigin::File(path)) => format!("{}:{}", path.display(), self.line),
+            Some(SettingOrigin::Environment(name)) => format!("environment {name}"),
+            Some(SettingOrigin::Flag(name)) => format!("flag {name}"),
         }
     }
 
@@ -64,11 +64,13 @@ impl Entry {
     pub fn to_json(&self) -> Value {
         let source = match &self.origin {
             None => json!({ "kind": "default" }),
-            Some(Origin::File(path)) => {
+            Some(SettingOrigin::File(path)) => {
                 json!({ "kind": "file", "file": path, "line": self.line })
             }
-            Some(Origin::Environment(name)) => json!({ "kind": "environment", "name": name }),
-            Some(Origin::Flag(name)) => json!({ "kind": "flag", "name": name }),
+            Some(SettingOrigin::Environment(name)) => {
+                json!({ "kind": "environment", "name": name })
+            }
+            Some(SettingOrigin::Flag(name)) => json!({ "kind": "flag", "name": name }),
         };
         json!({ "value": self.value, "source": source })
     }
@@ -78,8 +80,8 @@ impl Entry {
 pub(super) fn said(
     root: &DeTable<'_>,
     text: &str,
-    origin: impl Fn(usize) -> (Origin, usize),
-) -> Vec<Said> {
+    origin: impl Fn(usize) -> (SettingOrigin, usize),
+) -> Vec<EffectiveValue> {
     let mut all = Vec::new();
     collect(root, text, &origin, &mut Vec::new(), &mut all);
     all
@@ -88,9 +90,9 @@ pub(super) fn said(
 fn collect(
     table: &DeTable<'_>,
     text: &str,
-    origin: &impl Fn(usize) -> (Origin, usize),
+    origin: &impl Fn(usize) -> (SettingOrigin, usize),
     path: &mut Vec<String>,
-    all: &mut Vec<Said>,
+    all: &mut Vec<EffectiveValue>,
 ) {
     for (name, value) in table {
         path.push(name.get_ref().clone().into_owned());
@@ -103,7 +105,12 @@ fn collect(
             | DeValue::Datetime(_)
             | DeValue::Array(_) => {
                 let (origin, line) = origin(value.span().start);
-                all.push(Said { path: path.clone(), value: as_json(value, text), origin, line });
+                all.push(EffectiveValue {
+                    path: path.clone(),
+                    value: as_json(value, text),
+                    origin,
+                    line,
+                });
             }
         }
         path.pop();
@@ -119,7 +126,7 @@ fn as_json(value: &Spanned<DeValue<'_>>, text: &str) -> Value {
 }
 
 /// Lists every key of every section and server with what holds: what was said, or its default.
-pub fn entries(config: &Config, said: &[Said]) -> Vec<Entry> {
+pub fn entries(config: &Config, said: &[EffectiveValue]) -> Vec<EffectiveEntry> {
     let mut entries = Vec::new();
     let declared = config.servers.keys().map(|name| vec!["servers".to_owned(), name.to_string()]);
     let provisionable = config
@@ -129,7 +136,7 @@ pub fn entries(config: &Config, said: &[Said]) -> Vec<Entry> {
         .map(|name| vec!["provision".to_owned(), "servers".to_owned(), name.to_string()]);
     let servers: Vec<Vec<String>> = declared.chain(provisionable).collect();
     for key in KEYS.iter().filter(|key| !key.has_keys) {
-        let Some(at) = key.path.iter().position(|step| *step == Step::Server) else {
+        let Some(at) = key.path.iter().position(|step| *step == KeySegment::Server) else {
             let path: Vec<String> = names(&key.path, "");
             entries.extend(of_key(key, path, said, config));
             continue;
@@ -147,20 +154,25 @@ pub fn entries(config: &Config, said: &[Said]) -> Vec<Entry> {
     entries
 }
 
-fn names(path: &[Step], server: &str) -> Vec<String> {
-    let name = |step: &Step| match step {
-        Step::Name(name) => name.clone(),
-        Step::Server => server.to_owned(),
+fn names(path: &[KeySegment], server: &str) -> Vec<String> {
+    let name = |step: &KeySegment| match step {
+        KeySegment::Name(name) => name.clone(),
+        KeySegment::Server => server.to_owned(),
     };
     path.iter().map(name).collect()
 }
 
 /// Returns what holds for one key: of a table without keys of its own, each entry.
-fn of_key(key: &keys::Key, path: Vec<String>, said: &[Said], config: &Config) -> Vec<Entry> {
-    let found: Vec<Entry> = said
+fn of_key(
+    key: &keys::ConfigKey,
+    path: Vec<String>,
+    said: &[EffectiveValue],
+    config: &Config,
+) -> Vec<EffectiveEntry> {
+    let found: Vec<EffectiveEntry> = said
         .iter()
         .filter(|found| found.path.starts_with(&path))
-        .map(|found| Entry {
+        .map(|found| EffectiveEntry {
             value: Some(shown(&found.path, &found.value)),
             path: found.path.clone(),
             origin: Some(found.origin.clone()),
@@ -185,7 +197,7 @@ fn of_key(key: &keys::Key, path: Vec<String>, said: &[Said], config: &Config) ->
         _ if is_own || is_of_nothing => None,
         _ => key.default.clone(),
     };
-    vec![Entry { path, value, origin: None, line: 0 }]
+    vec![EffectiveEntry { path, value, origin: None, line: 0 }]
 }
 
 /// Hides what may be a secret: texts of `env` and `headers` that are no references, and of a URL who
@@ -194,7 +206,7 @@ fn shown(path: &[String], value: &Value) -> Value {
     let Some(text) = value.as_str() else { return value.clone() };
     let is_hidden = path.iter().rev().nth(1).is_some_and(|name| name == "env" || name == "headers")
         && path.iter().any(|name| name == "servers");
-    if is_hidden && !Secret::from(text.to_owned()).is_reference() {
+    if is_hidden && !SecretValue::from(text.to_owned()).is_reference() {
         json!("***")
     } else if !is_hidden && path.last().is_some_and(|name| name == "url") {
         json!(url::shown(text))

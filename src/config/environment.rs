@@ -6,10 +6,10 @@
 
 use super::{
     Diagnostic,
-    diagnostic::Origin,
-    keys::{self, KEYS, Step},
+    diagnostic::SettingOrigin,
+    keys::{self, KEYS, KeySegment},
     place,
-    sources::{Names, Setting, What},
+    sources::{ServerNames, SettingTarget, SourcedSetting},
     wording::did_you_mean,
 };
 
@@ -24,24 +24,24 @@ const OF_KUBERNETES: [&str; 3] = ["METAMCP_SERVICE_HOST", "METAMCP_SERVICE_PORT"
 
 /// A variable and its value, which is never printed.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Variable {
+pub struct EnvironmentVariable {
     /// Its name.
     pub name: String,
     /// Its value.
     pub value: String,
 }
 
-impl std::fmt::Debug for Variable {
+impl std::fmt::Debug for EnvironmentVariable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.name)
     }
 }
 
 /// Returns the variables of this process that may be meant for us, by name.
-pub fn of_process() -> Vec<Variable> {
+pub fn of_process() -> Vec<EnvironmentVariable> {
     let ours = std::env::vars_os().filter_map(|(name, value)| {
         let name = name.into_string().ok().filter(|name| name.starts_with(PREFIX))?;
-        Some(Variable { name, value: value.to_string_lossy().into_owned() })
+        Some(EnvironmentVariable { name, value: value.to_string_lossy().into_owned() })
     });
     let mut ours: Vec<_> = ours.collect();
     ours.sort_by(|one, other| one.name.cmp(&other.name));
@@ -49,28 +49,31 @@ pub fn of_process() -> Vec<Variable> {
 }
 
 /// What the variables say.
-pub(super) struct Found {
+pub(super) struct EnvironmentValues {
     /// The keys.
-    pub(super) settings: Vec<Setting>,
+    pub(super) settings: Vec<SourcedSetting>,
     /// Those that name nothing, and may be somebody else's.
     pub(super) unknown: Vec<String>,
 }
 
 /// Finds the keys that variables name, those of the servers in `names` included. An empty variable is
 /// as good as none.
-pub(super) fn settings(variables: &[Variable], names: &Names) -> Result<Found, Box<Diagnostic>> {
-    let mut found = Found { settings: Vec::new(), unknown: Vec::new() };
+pub(super) fn settings(
+    variables: &[EnvironmentVariable],
+    names: &ServerNames,
+) -> Result<EnvironmentValues, Box<Diagnostic>> {
+    let mut found = EnvironmentValues { settings: Vec::new(), unknown: Vec::new() };
     if variables.is_empty() {
         return Ok(found);
     }
     let known = known(names);
     for variable in variables.iter().filter(|variable| !variable.value.trim().is_empty()) {
-        let origin = Origin::Environment(variable.name.clone());
+        let origin = SettingOrigin::Environment(variable.name.clone());
         let mut meant = known.iter().filter(|(name, _)| *name == variable.name);
         match (meant.next(), meant.next()) {
-            (Some((_, path)), None) => found.settings.push(Setting {
+            (Some((_, path)), None) => found.settings.push(SourcedSetting {
                 origin,
-                what: What::Key(path.clone()),
+                what: SettingTarget::Key(path.clone()),
                 value: variable.value.clone(),
             }),
             (Some((_, one)), Some((_, other))) => {
@@ -92,19 +95,19 @@ pub(super) fn settings(variables: &[Variable], names: &Names) -> Result<Found, B
     }
     // A table before what stands in it.
     found.settings.sort_by_key(|setting| match &setting.what {
-        What::Key(path) => path.len(),
-        What::Written(_) | What::Host | What::Port => 0,
+        SettingTarget::Key(path) => path.len(),
+        SettingTarget::Written(_) | SettingTarget::Host | SettingTarget::Port => 0,
     });
     Ok(found)
 }
 
 /// Returns the variable for each key: of every section, and of each server that is declared.
-fn known(names: &Names) -> Vec<(String, Vec<String>)> {
+fn known(names: &ServerNames) -> Vec<(String, Vec<String>)> {
     let mut known = Vec::new();
     for key in KEYS.iter() {
         let is_provisionable =
-            matches!(key.path.first(), Some(Step::Name(name)) if name == "provision");
-        let is_of_server = key.path.contains(&Step::Server);
+            matches!(key.path.first(), Some(KeySegment::Name(name)) if name == "provision");
+        let is_of_server = key.path.contains(&KeySegment::Server);
         let no_name = [String::new()];
         let servers: &[String] = match (is_of_server, is_provisionable) {
             (false, _) => &no_name,
@@ -116,8 +119,8 @@ fn known(names: &Names) -> Vec<(String, Vec<String>)> {
                 .path
                 .iter()
                 .map(|step| match step {
-                    Step::Name(name) => name.clone(),
-                    Step::Server => server.clone(),
+                    KeySegment::Name(name) => name.clone(),
+                    KeySegment::Server => server.clone(),
                 })
                 .collect();
             known.push((variable(&path), path));
@@ -149,9 +152,9 @@ fn is_of_a_section(name: &str) -> bool {
 
 fn unknown(
     name: &str,
-    origin: Origin,
+    origin: SettingOrigin,
     known: &[(String, Vec<String>)],
-    names: &Names,
+    names: &ServerNames,
 ) -> Box<Diagnostic> {
     let all = known.iter().map(|(name, _)| name.as_str());
     let of_servers = name.starts_with("METAMCP_SERVERS_");

@@ -3,12 +3,12 @@
 
 use std::net::SocketAddr;
 
-use super::{Listen, diagnostic::Problem};
+use super::{ListenConfig, diagnostic::ConfigProblem};
 
 /// Others than this host reach an address, and what keeps them out is not there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{address}` is not a loopback address, and {} not set", self.lacking())]
-pub struct Exposed {
+pub struct ExposedListener {
     /// The address.
     pub address: SocketAddr,
     /// `listen.tls` is set.
@@ -17,7 +17,7 @@ pub struct Exposed {
     pub has_token: bool,
 }
 
-impl Exposed {
+impl ExposedListener {
     fn lacking(&self) -> &'static str {
         match (self.has_tls, self.has_token) {
             (true, _) => "`listen.token` is",
@@ -32,21 +32,21 @@ impl Exposed {
     }
 
     /// Returns it as a mistake at `place`.
-    pub(super) fn at(self, place: std::ops::Range<usize>) -> Problem {
-        Problem::at(place, self.to_string()).help(
+    pub(super) fn at(self, place: std::ops::Range<usize>) -> ConfigProblem {
+        ConfigProblem::at(place, self.to_string()).help(
             "anyone who reaches the port may run every tool: set both `listen.tls` and `listen.token`, or listen on 127.0.0.1",
         )
     }
 }
 
-impl Listen {
+impl ListenConfig {
     /// Refuses an address that others than this host reach, unless clients there speak TLS and must
     /// bring the token.
     ///
     /// # Errors
     ///
-    /// [`Exposed`] says which of the two is missing.
-    pub fn may_use(&self, address: SocketAddr) -> Result<(), Exposed> {
+    /// [`ExposedListener`] says which of the two is missing.
+    pub fn may_use(&self, address: SocketAddr) -> Result<(), ExposedListener> {
         permitted(address, self.tls.is_some(), self.token.is_some())
     }
 }
@@ -55,11 +55,11 @@ pub(super) fn permitted(
     address: SocketAddr,
     has_tls: bool,
     has_token: bool,
-) -> Result<(), Exposed> {
+) -> Result<(), ExposedListener> {
     if address.ip().to_canonical().is_loopback() || has_tls && has_token {
         return Ok(());
     }
-    Err(Exposed { address, has_tls, has_token })
+    Err(ExposedListener { address, has_tls, has_token })
 }
 
 #[cfg(test)]

@@ -7,15 +7,15 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::{
-    Transport, defaults,
-    diagnostic::Problem,
+    TransportConfig, defaults,
+    diagnostic::ConfigProblem,
     duration,
-    schema::{Time, TimeOrOff, duration_text},
+    schema::{DurationOrOff, DurationSchema, duration_text},
 };
 
 /// How a server is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Health {
+pub struct HealthConfig {
     /// How long it may be silent before it is pinged; never when absent.
     pub interval: Option<Duration>,
     /// How long it may take to answer.
@@ -35,11 +35,11 @@ pub(super) struct HealthTable {
     /// How long a server may be silent before it is pinged; "0s" is never. For one with `url` the
     /// default is 20s.
     #[serde(deserialize_with = "duration::deserialize_or_off")]
-    #[schemars(with = "TimeOrOff", extend("default" = duration_text(defaults::HEALTH_INTERVAL)))]
+    #[schemars(with = "DurationOrOff", extend("default" = duration_text(defaults::HEALTH_INTERVAL)))]
     interval: Option<Option<Duration>>,
     /// How long it may take to answer a ping.
     #[serde(deserialize_with = "duration::deserialize_some")]
-    #[schemars(with = "Time", extend("default" = duration_text(defaults::HEALTH_TIMEOUT)))]
+    #[schemars(with = "DurationSchema", extend("default" = duration_text(defaults::HEALTH_TIMEOUT)))]
     timeout: Option<Duration>,
     /// After how many pings in a row without an answer it is given up.
     #[schemars(with = "u32", range(min = 1, max = defaults::HEALTH_FAILURES_MAX), extend("default" = defaults::HEALTH_FAILURES))]
@@ -50,12 +50,14 @@ pub(super) struct HealthTable {
     max_reconnects: Option<u32>,
 }
 
-impl Health {
+impl HealthConfig {
     /// Returns how a server is watched of which the file says nothing.
-    pub fn of(transport: &Transport) -> Self {
+    pub fn of(transport: &TransportConfig) -> Self {
         let interval = match transport {
-            Transport::Stdio { .. } | Transport::Unit { .. } => defaults::HEALTH_INTERVAL,
-            Transport::Http { .. } => defaults::HEALTH_INTERVAL_UPSTREAM,
+            TransportConfig::Stdio { .. } | TransportConfig::Unit { .. } => {
+                defaults::HEALTH_INTERVAL
+            }
+            TransportConfig::Http { .. } => defaults::HEALTH_INTERVAL_UPSTREAM,
         };
         Self {
             interval: Some(interval),
@@ -68,16 +70,16 @@ impl Health {
 
 impl HealthTable {
     /// Checks the table.
-    pub(super) fn checked(self) -> Result<Self, Problem> {
+    pub(super) fn checked(self) -> Result<Self, ConfigProblem> {
         match &self.failures {
             Some(failures) if *failures.get_ref() == 0 => {
-                Err(Problem::at(failures.span(), "`failures` is 0").help(
+                Err(ConfigProblem::at(failures.span(), "`failures` is 0").help(
                     "a server would be given up that was never pinged: use 1 or more, or switch pings off with `interval = \"0s\"`",
                 ))
             }
             Some(failures) if *failures.get_ref() > defaults::HEALTH_FAILURES_MAX => {
                 let message = format!("`failures` is {}", failures.get_ref());
-                Err(Problem::at(failures.span(), message)
+                Err(ConfigProblem::at(failures.span(), message)
                     .help(format!("use {} or less", defaults::HEALTH_FAILURES_MAX)))
             }
             Some(_) | None => Ok(self),
@@ -85,8 +87,8 @@ impl HealthTable {
     }
 
     /// Returns `health` with what this table says instead.
-    pub(super) fn over(&self, health: Health) -> Health {
-        Health {
+    pub(super) fn over(&self, health: HealthConfig) -> HealthConfig {
+        HealthConfig {
             interval: self.interval.unwrap_or(health.interval),
             timeout: self.timeout.unwrap_or(health.timeout),
             failures: self.failures.as_ref().map_or(health.failures, |found| *found.get_ref()),

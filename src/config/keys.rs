@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::schema;
 
 /// All keys, tables with keys of their own included; sections are not keys.
-pub(super) static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
+pub(super) static KEYS: LazyLock<Vec<ConfigKey>> = LazyLock::new(|| {
     let mut keys = Vec::new();
     collect(&schema::schema(), &mut Vec::new(), &mut keys);
     keys
@@ -15,11 +15,11 @@ pub(super) static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
 
 /// One key.
 #[derive(Clone, Debug)]
-pub(super) struct Key {
+pub(super) struct ConfigKey {
     /// Where it stands.
-    pub(super) path: Vec<Step>,
+    pub(super) path: Vec<KeySegment>,
     /// What it takes.
-    pub(super) kind: Kind,
+    pub(super) kind: ValueKind,
     /// Whether what stands in it are keys of their own.
     pub(super) has_keys: bool,
     /// What it is when nothing is said.
@@ -28,7 +28,7 @@ pub(super) struct Key {
 
 /// One part of a key's place.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum KeySegment {
     /// This name.
     Name(String),
     /// The name of any server.
@@ -37,7 +37,7 @@ pub(super) enum Step {
 
 /// What a key takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ValueKind {
     /// A text, a word or a duration.
     Text,
     /// A number, or true and false.
@@ -48,39 +48,39 @@ pub(super) enum Kind {
     Either,
 }
 
-impl Key {
+impl ConfigKey {
     /// Tells whether `path` is the place of this key.
     pub(super) fn is_at(&self, path: &[String]) -> bool {
         self.path.len() == path.len()
             && self.path.iter().zip(path).all(|(step, name)| match step {
-                Step::Name(known) => known == name,
-                Step::Server => true,
+                KeySegment::Name(known) => known == name,
+                KeySegment::Server => true,
             })
     }
 
     /// Tells whether the key stands in a table that need not be there, and then needs others.
     pub(super) fn is_of_choice(&self) -> bool {
-        let name = |step: &Step| match step {
-            Step::Name(name) => name.clone(),
-            Step::Server => "NAME".to_owned(),
+        let name = |step: &KeySegment| match step {
+            KeySegment::Name(name) => name.clone(),
+            KeySegment::Server => "NAME".to_owned(),
         };
         let table: Vec<String> = self.path.iter().rev().skip(1).rev().map(name).collect();
-        !self.path.contains(&Step::Server) && find(&table).is_some_and(|table| table.has_keys)
+        !self.path.contains(&KeySegment::Server) && find(&table).is_some_and(|table| table.has_keys)
     }
 
     /// Returns the key as it is written in documentation, with `NAME` for a server's name.
     #[cfg(test)]
     pub(super) fn name(&self) -> String {
         let steps = self.path.iter().map(|step| match step {
-            Step::Name(name) => name.as_str(),
-            Step::Server => "NAME",
+            KeySegment::Name(name) => name.as_str(),
+            KeySegment::Server => "NAME",
         });
         steps.collect::<Vec<_>>().join(".")
     }
 }
 
 /// Returns the key at `path`.
-pub(super) fn find(path: &[String]) -> Option<&'static Key> {
+pub(super) fn find(path: &[String]) -> Option<&'static ConfigKey> {
     KEYS.iter().find(|key| key.is_at(path))
 }
 
@@ -88,7 +88,7 @@ pub(super) fn find(path: &[String]) -> Option<&'static Key> {
 pub(super) fn sections() -> impl Iterator<Item = &'static str> {
     let mut last = "";
     KEYS.iter().filter_map(move |key| match key.path.first() {
-        Some(Step::Name(name)) if name != last => {
+        Some(KeySegment::Name(name)) if name != last => {
             last = name;
             Some(name.as_str())
         }
@@ -96,38 +96,38 @@ pub(super) fn sections() -> impl Iterator<Item = &'static str> {
     })
 }
 
-fn collect(schema: &Value, path: &mut Vec<Step>, keys: &mut Vec<Key>) {
+fn collect(schema: &Value, path: &mut Vec<KeySegment>, keys: &mut Vec<ConfigKey>) {
     // Of a section, and of the table with all servers, only what is in them.
-    let is_key = path.len() > 1 && !matches!(path.last(), Some(Step::Server));
+    let is_key = path.len() > 1 && !matches!(path.last(), Some(KeySegment::Server));
     let children = schema["properties"].as_object();
     let servers = Some(&schema["additionalProperties"]).filter(|server| server.is_object());
     let servers = servers.filter(|server| server.get("properties").is_some());
     if is_key && servers.is_none() {
         let has_keys = children.is_some();
         let default = schema.get("default").cloned();
-        keys.push(Key { path: path.clone(), kind: kind(schema), has_keys, default });
+        keys.push(ConfigKey { path: path.clone(), kind: kind(schema), has_keys, default });
     }
     for (name, child) in children.into_iter().flatten() {
-        path.push(Step::Name(name.clone()));
+        path.push(KeySegment::Name(name.clone()));
         collect(child, path, keys);
         path.pop();
     }
     if let Some(server) = servers {
-        path.push(Step::Server);
+        path.push(KeySegment::Server);
         collect(server, path, keys);
         path.pop();
     }
 }
 
-fn kind(schema: &Value) -> Kind {
+fn kind(schema: &Value) -> ValueKind {
     if schema.get("anyOf").is_some() {
-        return Kind::Either;
+        return ValueKind::Either;
     }
     match schema["type"].as_str() {
-        Some("integer" | "number" | "boolean") => Kind::Plain,
-        Some("array" | "object") => Kind::Compound,
+        Some("integer" | "number" | "boolean") => ValueKind::Plain,
+        Some("array" | "object") => ValueKind::Compound,
         // Words that have descriptions are `oneOf`.
-        Some(_) | None => Kind::Text,
+        Some(_) | None => ValueKind::Text,
     }
 }
 
@@ -141,17 +141,17 @@ mod tests {
             let path: Vec<String> = path.split('.').map(str::to_owned).collect();
             find(&path).map(|key| key.kind)
         };
-        assert_eq!(kind("pool.size"), Some(Kind::Plain));
-        assert_eq!(kind("listen.rpc"), Some(Kind::Plain));
-        assert_eq!(kind("listen.tls"), Some(Kind::Compound));
-        assert_eq!(kind("listen.tls.certificate"), Some(Kind::Text));
-        assert_eq!(kind("service.log_level"), Some(Kind::Text));
-        assert_eq!(kind("search.embedding.url"), Some(Kind::Text));
-        assert_eq!(kind("servers.git.args"), Some(Kind::Compound));
-        assert_eq!(kind("servers.git.lifecycle"), Some(Kind::Either));
-        assert_eq!(kind("servers.git.health.failures"), Some(Kind::Plain));
-        assert_eq!(kind("provision.servers.git.keywords"), Some(Kind::Compound));
-        assert_eq!(kind("provision.registry.ttl"), Some(Kind::Text));
+        assert_eq!(kind("pool.size"), Some(ValueKind::Plain));
+        assert_eq!(kind("listen.rpc"), Some(ValueKind::Plain));
+        assert_eq!(kind("listen.tls"), Some(ValueKind::Compound));
+        assert_eq!(kind("listen.tls.certificate"), Some(ValueKind::Text));
+        assert_eq!(kind("service.log_level"), Some(ValueKind::Text));
+        assert_eq!(kind("search.embedding.url"), Some(ValueKind::Text));
+        assert_eq!(kind("servers.git.args"), Some(ValueKind::Compound));
+        assert_eq!(kind("servers.git.lifecycle"), Some(ValueKind::Either));
+        assert_eq!(kind("servers.git.health.failures"), Some(ValueKind::Plain));
+        assert_eq!(kind("provision.servers.git.keywords"), Some(ValueKind::Compound));
+        assert_eq!(kind("provision.registry.ttl"), Some(ValueKind::Text));
         assert_eq!(kind("servers.git.namespace"), None);
         assert_eq!(kind("pool"), None);
         assert!(sections().any(|section| section == "tasks"));

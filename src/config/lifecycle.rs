@@ -9,7 +9,9 @@ use serde::{
 };
 use toml::Spanned;
 
-use super::{Start, diagnostic::Problem, duration, schema::Time, word::Word};
+use super::{
+    StartPolicy, diagnostic::ConfigProblem, duration, schema::DurationSchema, word::NamedValue,
+};
 
 /// What is expected where none is.
 pub(super) const EXPECTED: &str = "a lifecycle";
@@ -20,7 +22,7 @@ pub(super) const EXAMPLES: &str =
 
 /// How long a connection is kept that nobody uses. Source: seed 000, "Server lifecycle".
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Lifecycle {
+pub enum LifecycleConfig {
     /// For `pool.idle_timeout`.
     #[default]
     Pooled,
@@ -33,8 +35,8 @@ pub enum Lifecycle {
     Ephemeral,
 }
 
-/// [`Lifecycle`] as it stands in the file: a name, or a table with the name as `mode`.
-pub(super) struct Value {
+/// [`LifecycleConfig`] as it stands in the file: a name, or a table with the name as `mode`.
+pub(super) struct LifecycleValue {
     mode: Mode,
     idle_timeout: Option<Duration>,
 }
@@ -55,14 +57,14 @@ enum Mode {
 struct Table {
     /// For how long.
     #[schemars(with = "Mode")]
-    mode: Word<Mode>,
+    mode: NamedValue<Mode>,
     /// After how long one with `keep-alive` is closed; without it, never.
-    #[schemars(with = "Time")]
+    #[schemars(with = "DurationSchema")]
     #[serde(default, deserialize_with = "duration::deserialize_some")]
     idle_timeout: Option<Duration>,
 }
 
-impl JsonSchema for Value {
+impl JsonSchema for LifecycleValue {
     fn inline_schema() -> bool {
         true
     }
@@ -77,25 +79,28 @@ impl JsonSchema for Value {
     }
 }
 
-impl<'de> Deserialize<'de> for Value {
+impl<'de> Deserialize<'de> for LifecycleValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Found;
 
         impl<'de> Visitor<'de> for Found {
-            type Value = self::Value;
+            type Value = self::LifecycleValue;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str(EXPECTED)
             }
 
-            fn visit_str<E: de::Error>(self, name: &str) -> Result<self::Value, E> {
+            fn visit_str<E: de::Error>(self, name: &str) -> Result<self::LifecycleValue, E> {
                 let mode = Mode::deserialize(de::value::StrDeserializer::new(name))?;
-                Ok(Value { mode, idle_timeout: None })
+                Ok(LifecycleValue { mode, idle_timeout: None })
             }
 
-            fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<self::Value, A::Error> {
+            fn visit_map<A: de::MapAccess<'de>>(
+                self,
+                map: A,
+            ) -> Result<self::LifecycleValue, A::Error> {
                 let table = Table::deserialize(de::value::MapAccessDeserializer::new(map))?;
-                Ok(Value { mode: table.mode.0, idle_timeout: table.idle_timeout })
+                Ok(LifecycleValue { mode: table.mode.0, idle_timeout: table.idle_timeout })
             }
         }
 
@@ -104,28 +109,37 @@ impl<'de> Deserialize<'de> for Value {
 }
 
 /// Returns the lifecycle of a server that is started so.
-pub(super) fn of(found: Option<Spanned<Value>>, start: Start) -> Result<Lifecycle, Problem> {
+pub(super) fn of(
+    found: Option<Spanned<LifecycleValue>>,
+    start: StartPolicy,
+) -> Result<LifecycleConfig, ConfigProblem> {
     let Some(found) = found else {
         // One that is connected before anybody asks is meant to be there.
         return Ok(match start {
-            Start::Lazy => Lifecycle::Pooled,
-            Start::Eager | Start::Prewarm => Lifecycle::KeepAlive { idle_timeout: None },
+            StartPolicy::Lazy => LifecycleConfig::Pooled,
+            StartPolicy::Eager | StartPolicy::Prewarm => {
+                LifecycleConfig::KeepAlive { idle_timeout: None }
+            }
         });
     };
-    let problem = |message: &str| Problem::at(found.span(), message);
+    let problem = |message: &str| ConfigProblem::at(found.span(), message);
     match found.get_ref() {
-        Value { mode: Mode::KeepAlive, idle_timeout } => {
-            Ok(Lifecycle::KeepAlive { idle_timeout: *idle_timeout })
+        LifecycleValue { mode: Mode::KeepAlive, idle_timeout } => {
+            Ok(LifecycleConfig::KeepAlive { idle_timeout: *idle_timeout })
         }
-        Value { mode: Mode::Ephemeral, idle_timeout: Some(_) } => {
+        LifecycleValue { mode: Mode::Ephemeral, idle_timeout: Some(_) } => {
             Err(problem("`idle_timeout` of an ephemeral server")
                 .help("it is closed after its last answer: remove `idle_timeout`"))
         }
-        Value { mode: Mode::Ephemeral, idle_timeout: None } if start != Start::Lazy => {
+        LifecycleValue { mode: Mode::Ephemeral, idle_timeout: None }
+            if start != StartPolicy::Lazy =>
+        {
             Err(problem("`lifecycle = \"ephemeral\"` together with `start`")
                 .help("it would be closed as soon as it is connected: remove one of them"))
         }
-        Value { mode: Mode::Ephemeral, idle_timeout: None } => Ok(Lifecycle::Ephemeral),
+        LifecycleValue { mode: Mode::Ephemeral, idle_timeout: None } => {
+            Ok(LifecycleConfig::Ephemeral)
+        }
     }
 }
 
@@ -137,35 +151,35 @@ mod tests {
 
     #[derive(Deserialize)]
     struct File {
-        lifecycle: Option<Spanned<Value>>,
+        lifecycle: Option<Spanned<LifecycleValue>>,
     }
 
-    fn parse(text: &str, start: Start) -> Result<Lifecycle, Problem> {
+    fn parse(text: &str, start: StartPolicy) -> Result<LifecycleConfig, ConfigProblem> {
         let problem = |error: toml::de::Error| {
-            Problem::at(error.span().unwrap_or_default(), error.message().to_owned())
+            ConfigProblem::at(error.span().unwrap_or_default(), error.message().to_owned())
         };
         of(toml::from_str::<File>(text).map_err(problem)?.lifecycle, start)
     }
 
     #[track_caller]
-    fn bad(text: &str, start: Start) -> String {
+    fn bad(text: &str, start: StartPolicy) -> String {
         parse(text, start).expect_err("a mistake").locate(Path::new("c.toml"), text).to_string()
     }
 
     #[test]
     fn a_name_or_a_table_says_how_long() {
-        let kept = |idle_timeout| Lifecycle::KeepAlive { idle_timeout };
+        let kept = |idle_timeout| LifecycleConfig::KeepAlive { idle_timeout };
         let hour = Some(Duration::from_secs(3600));
         for (text, start, expected) in [
-            ("", Start::Lazy, Lifecycle::Pooled),
-            ("", Start::Eager, kept(None)),
-            ("", Start::Prewarm, kept(None)),
-            ("lifecycle = \"keep-alive\"", Start::Lazy, kept(None)),
-            ("lifecycle = \"ephemeral\"", Start::Lazy, Lifecycle::Ephemeral),
-            ("lifecycle = { mode = \"keep-alive\" }", Start::Lazy, kept(None)),
+            ("", StartPolicy::Lazy, LifecycleConfig::Pooled),
+            ("", StartPolicy::Eager, kept(None)),
+            ("", StartPolicy::Prewarm, kept(None)),
+            ("lifecycle = \"keep-alive\"", StartPolicy::Lazy, kept(None)),
+            ("lifecycle = \"ephemeral\"", StartPolicy::Lazy, LifecycleConfig::Ephemeral),
+            ("lifecycle = { mode = \"keep-alive\" }", StartPolicy::Lazy, kept(None)),
             (
                 "lifecycle = { mode = \"keep-alive\", idle_timeout = \"1h\" }",
-                Start::Eager,
+                StartPolicy::Eager,
                 kept(hour),
             ),
         ] {
@@ -175,7 +189,7 @@ mod tests {
 
     #[test]
     fn what_has_no_meaning_is_refused_with_the_remedy() {
-        insta::assert_snapshot!(bad("lifecycle = \"ephemeral\"\n", Start::Eager), @r#"
+        insta::assert_snapshot!(bad("lifecycle = \"ephemeral\"\n", StartPolicy::Eager), @r#"
         `lifecycle = "ephemeral"` together with `start`
          --> c.toml:1:13
           |
@@ -184,7 +198,7 @@ mod tests {
           = help: it would be closed as soon as it is connected: remove one of them
         "#);
         insta::assert_snapshot!(
-            bad("lifecycle = { mode = \"ephemeral\", idle_timeout = \"1s\" }\n", Start::Lazy), @r#"
+            bad("lifecycle = { mode = \"ephemeral\", idle_timeout = \"1s\" }\n", StartPolicy::Lazy), @r#"
         `idle_timeout` of an ephemeral server
          --> c.toml:1:13
           |
@@ -193,21 +207,21 @@ mod tests {
           = help: it is closed after its last answer: remove `idle_timeout`
         "#
         );
-        insta::assert_snapshot!(bad("lifecycle = \"forever\"\n", Start::Lazy), @r#"
+        insta::assert_snapshot!(bad("lifecycle = \"forever\"\n", StartPolicy::Lazy), @r#"
         unknown variant `forever`, expected `keep-alive` or `ephemeral`
          --> c.toml:1:13
           |
         1 | lifecycle = "forever"
           |             ^^^^^^^^^
         "#);
-        insta::assert_snapshot!(bad("lifecycle = 5\n", Start::Lazy), @r#"
+        insta::assert_snapshot!(bad("lifecycle = 5\n", StartPolicy::Lazy), @r#"
         invalid type: integer `5`, expected a lifecycle
          --> c.toml:1:13
           |
         1 | lifecycle = 5
           |             ^
         "#);
-        insta::assert_snapshot!(bad("lifecycle = { mode = \"keep-alive\", idle = \"1s\" }\n", Start::Lazy), @r#"
+        insta::assert_snapshot!(bad("lifecycle = { mode = \"keep-alive\", idle = \"1s\" }\n", StartPolicy::Lazy), @r#"
         unknown field `idle`, expected `mode` or `idle_timeout`
          --> c.toml:1:36
           |

@@ -14,15 +14,15 @@ use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
 use super::{
-    Breaker, Config, Diagnostic, Listen, LogLevel, Provision, RootView, Server, Service,
-    SessionMode, Transport, catalog, defaults,
-    diagnostic::Problem,
+    BreakerConfig, Config, Diagnostic, ListenConfig, LogLevel, ProvisionConfig, RootView,
+    ServerConfig, ServiceConfig, SessionMode, TransportConfig, catalog, defaults,
+    diagnostic::ConfigProblem,
     duration, exposed,
     health::HealthTable,
     pool, provision,
-    schema::{Addresses, DeclaredServers, RootWord, Time, TimeOrOff, duration_text},
+    schema::{Addresses, DeclaredServers, DurationOrOff, DurationSchema, RootWord, duration_text},
     search, server, session, socket, tasks, tls, token, tools,
-    word::Word,
+    word::NamedValue,
     wording::{did_you_mean, from_toml},
 };
 use crate::{files, name::ServerName};
@@ -50,7 +50,7 @@ pub(super) fn decoded(path: &Path, bytes: &[u8]) -> Result<String, LoadError> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     std::str::from_utf8(bytes).map(str::to_owned).map_err(|error| {
         let at = error.valid_up_to();
-        let problem = Problem::at(at..at + 1, "not UTF-8").help("save the file as UTF-8");
+        let problem = ConfigProblem::at(at..at + 1, "not UTF-8").help("save the file as UTF-8");
         let text = String::from_utf8_lossy(bytes);
         LoadError::Content(Box::new(problem.locate(path, &text)))
     })
@@ -85,60 +85,60 @@ pub enum LoadError {
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(title = "Configuration of metamcp")]
-pub(super) struct File {
+pub(super) struct ConfigFile {
     /// How the service as a whole behaves.
     service: ServiceTable,
     /// Where clients and operators reach it.
     listen: ListenTable,
     /// How many connections to servers there may be, and for how long.
-    pool: pool::Table,
+    pool: pool::PoolTable,
     /// When a server that fails is left alone.
     breaker: BreakerTable,
     /// How servers are watched.
     health: HealthTable,
     /// What the view `meta` shows of itself.
-    tools: tools::Table,
+    tools: tools::ToolsTable,
     /// How tools are searched for.
-    search: search::Table,
+    search: search::SearchTable,
     /// What is remembered of servers that are not connected.
-    catalog: catalog::Table,
+    catalog: catalog::CatalogTable,
     /// What is kept of calls that go on by themselves.
-    tasks: tasks::Table,
+    tasks: tasks::TasksTable,
     /// Which servers may be added on request; without it, none.
-    #[schemars(with = "provision::Table")]
-    provision: Option<provision::Table>,
+    #[schemars(with = "provision::ProvisionTable")]
+    provision: Option<provision::ProvisionTable>,
     /// The servers, by name.
     #[schemars(with = "DeclaredServers")]
-    servers: BTreeMap<Spanned<String>, server::Table>,
+    servers: BTreeMap<Spanned<String>, server::ServerTable>,
 }
 
-/// [`Service`] with the places of the keys that other rules look at.
+/// [`ServiceConfig`] with the places of the keys that other rules look at.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(inline)]
 struct ServiceTable {
     /// How long a request may stay silent; progress starts the time anew.
-    #[schemars(with = "Time", extend("default" = duration_text(defaults::REQUEST_TIMEOUT)))]
+    #[schemars(with = "DurationSchema", extend("default" = duration_text(defaults::REQUEST_TIMEOUT)))]
     request_timeout: Option<Spanned<Span>>,
     /// How long a request may take in all.
-    #[schemars(with = "Time", extend("default" = duration_text(defaults::MAX_TOTAL_TIMEOUT)))]
+    #[schemars(with = "DurationSchema", extend("default" = duration_text(defaults::MAX_TOTAL_TIMEOUT)))]
     max_total_timeout: Option<Span>,
     /// How long running requests may go on after a stop was asked for.
-    #[schemars(with = "Time", extend("default" = duration_text(defaults::SHUTDOWN_TIMEOUT)))]
+    #[schemars(with = "DurationSchema", extend("default" = duration_text(defaults::SHUTDOWN_TIMEOUT)))]
     shutdown_timeout: Option<Span>,
     /// How long a tool may be silent before a client that gave a progress token is sent progress by
     /// the service; "0s" is never.
     #[serde(deserialize_with = "duration::deserialize_or_off")]
-    #[schemars(with = "TimeOrOff", extend("default" = duration_text(defaults::PROGRESS_BEAT)))]
+    #[schemars(with = "DurationOrOff", extend("default" = duration_text(defaults::PROGRESS_BEAT)))]
     progress_beat: Option<Option<Duration>>,
     /// After how long without a client, a request of an operator, a call or a task the service ends
     /// by itself; "0s" is never.
     #[serde(deserialize_with = "duration::deserialize_or_off")]
-    #[schemars(with = "TimeOrOff", extend("default" = "0s"))]
+    #[schemars(with = "DurationOrOff", extend("default" = "0s"))]
     idle_exit: Option<Option<Duration>>,
     /// What is logged.
     #[schemars(with = "LogLevel", extend("default" = "info"))]
-    log_level: Option<Word<LogLevel>>,
+    log_level: Option<NamedValue<LogLevel>>,
     /// How many bytes messages may take, over all clients together: those that wait to be written, that
     /// are being read, and results that are kept. Without it, half of the memory limit of the service's
     /// control group, or 256 MiB where there is no limit.
@@ -155,7 +155,7 @@ impl<'de> Deserialize<'de> for Span {
     }
 }
 
-/// [`Listen`] with the places of the keys that other rules look at.
+/// [`ListenConfig`] with the places of the keys that other rules look at.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(inline)]
@@ -165,8 +165,8 @@ struct ListenTable {
     #[schemars(with = "Addresses", extend("default" = defaults::HTTP_ADDRESS.to_string()))]
     http: Option<Spanned<SocketAddr>>,
     /// The service speaks TLS with these; without them, plain HTTP.
-    #[schemars(with = "tls::Table")]
-    tls: Option<Spanned<tls::Table>>,
+    #[schemars(with = "tls::TlsTable")]
+    tls: Option<Spanned<tls::TlsTable>>,
     /// The token that clients must bring in `Authorization: Bearer TOKEN`, of at least 16 characters:
     /// `credential:NAME` or `env:NAME`. Without it, whoever reaches the address is answered.
     #[schemars(with = "String", regex(pattern = "^(credential:[^./][^/]*|env:[^=]+)$"))]
@@ -183,32 +183,32 @@ struct ListenTable {
     /// The view at `/`: `direct`, `meta`, or `passthrough:SERVER`.
     #[schemars(with = "RootWord", extend("default" = "direct"))]
     root: Option<Spanned<RootView>>,
-    /// Names in the `Host` header that are served besides loopback ones, without port.
+    /// Names in the `HostLauncher` header that are served besides loopback ones, without port.
     #[schemars(with = "Vec<String>", inner(regex(pattern = "^([^:/ ]+|[0-9a-fA-F:.]+)$")))]
     allowed_hosts: Vec<Spanned<String>>,
     /// Origins of web pages that are served besides loopback ones.
     #[schemars(with = "Vec<String>", inner(regex(pattern = "^[^:/ ]+://[^/ ]+$")))]
     allowed_origins: Vec<Spanned<String>>,
     /// How long a stream to a client may be silent before it gets a comment.
-    #[schemars(with = "Time", extend("default" = duration_text(defaults::KEEP_ALIVE)))]
+    #[schemars(with = "DurationSchema", extend("default" = duration_text(defaults::KEEP_ALIVE)))]
     keep_alive: Option<Span>,
     /// How long an answer may take before it is sent as a stream of events and not as JSON; "0s"
     /// sends all that way.
     #[serde(deserialize_with = "duration::deserialize_or_off")]
-    #[schemars(with = "TimeOrOff", extend("default" = duration_text(defaults::STREAM_AFTER)))]
+    #[schemars(with = "DurationOrOff", extend("default" = duration_text(defaults::STREAM_AFTER)))]
     stream_after: Option<Option<Duration>>,
     /// How long a client may take nothing of what is written to it before its connection is cut.
-    #[schemars(with = "Time", extend("default" = duration_text(defaults::WRITE_TIMEOUT)))]
+    #[schemars(with = "DurationSchema", extend("default" = duration_text(defaults::WRITE_TIMEOUT)))]
     write_timeout: Option<Span>,
     /// Which session ids clients must send.
     #[schemars(with = "SessionMode", extend("default" = "lenient"))]
-    session: Option<Spanned<Word<SessionMode>>>,
+    session: Option<Spanned<NamedValue<SessionMode>>>,
     /// `credential:NAME` with at least 32 bytes to sign session ids with; without it, a key in the
     /// state directory.
     #[schemars(with = "String", regex(pattern = "^credential:[^./][^/]*$"))]
     session_key: Option<Spanned<String>>,
     /// After how long a session is forgotten that has no stream and no request.
-    #[schemars(with = "Time", extend("default" = duration_text(defaults::SESSION_TIMEOUT)))]
+    #[schemars(with = "DurationSchema", extend("default" = duration_text(defaults::SESSION_TIMEOUT)))]
     session_timeout: Option<Span>,
     /// Whether a POST is always answered with one JSON body and never with a stream of events.
     json_response: bool,
@@ -216,7 +216,7 @@ struct ListenTable {
     legacy_sse: bool,
 }
 
-/// [`Breaker`] with the place of the key that has a bound.
+/// [`BreakerConfig`] with the place of the key that has a bound.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(inline)]
@@ -225,17 +225,17 @@ struct BreakerTable {
     #[schemars(with = "u32", range(min = 0, max = defaults::FAILURE_THRESHOLD_MAX), extend("default" = defaults::FAILURE_THRESHOLD))]
     failure_threshold: Option<Spanned<i64>>,
     /// For how long it is left alone before one request reaches it again.
-    #[schemars(with = "Time", extend("default" = duration_text(defaults::BREAKER_COOLDOWN)))]
+    #[schemars(with = "DurationSchema", extend("default" = duration_text(defaults::BREAKER_COOLDOWN)))]
     cooldown: Option<Span>,
 }
 
 /// Reads and checks the text of a configuration file.
-fn parse(text: &str) -> Result<Config, Problem> {
+fn parse(text: &str) -> Result<Config, ConfigProblem> {
     checked(toml::from_str(text).map_err(|error| from_toml(&error, text))?)
 }
 
 /// Checks what a file says, and what is said over it.
-pub(super) fn checked(file: File) -> Result<Config, Problem> {
+pub(super) fn checked(file: ConfigFile) -> Result<Config, ConfigProblem> {
     let service = service(file.service)?;
     let breaker = breaker(file.breaker)?;
     let has_tls = file.listen.tls.is_some();
@@ -249,7 +249,7 @@ pub(super) fn checked(file: File) -> Result<Config, Problem> {
     }
     let provision = match file.provision {
         Some(table) => table.checked(declare, &servers)?,
-        None => Provision::default(),
+        None => ProvisionConfig::default(),
     };
     // Those that may come must fit in as well as those that are there.
     let mut all = servers.clone();
@@ -258,7 +258,7 @@ pub(super) fn checked(file: File) -> Result<Config, Problem> {
     );
     let pool = file.pool.into_pool(&all)?;
     let root = root(file.listen.root, &servers)?;
-    let tls = tls::Table::checked(file.listen.tls)?;
+    let tls = tls::TlsTable::checked(file.listen.tls)?;
     let token = token::checked(file.listen.token)?;
     let control_path = |path| socket::path(path, "control", "/run/metamcp/control.sock");
     let control = file.listen.control.map(control_path).transpose()?;
@@ -276,7 +276,7 @@ pub(super) fn checked(file: File) -> Result<Config, Problem> {
         &all,
     )?;
     let ListenTable { rpc, json_response, legacy_sse, .. } = file.listen;
-    let listen = Listen {
+    let listen = ListenConfig {
         http,
         tls,
         token,
@@ -301,22 +301,22 @@ pub(super) fn checked(file: File) -> Result<Config, Problem> {
 /// Checks one table of a server, and its name.
 fn declared(
     name: &Spanned<String>,
-    table: server::Table,
+    table: server::ServerTable,
     health: &HealthTable,
     ours: SocketAddr,
-) -> Result<(ServerName, Arc<Server>), Problem> {
+) -> Result<(ServerName, Arc<ServerConfig>), ConfigProblem> {
     let span = name.span();
     let name = ServerName::new(name.get_ref()).map_err(|error| {
-        Problem::at(span.clone(), error.to_string()).help(format!(
+        ConfigProblem::at(span.clone(), error.to_string()).help(format!(
             "use 1 to {} letters, digits, `-` and single `_`",
             ServerName::LENGTH_MAX
         ))
     })?;
     let server = table.into_server(span.clone(), health)?;
-    if let Transport::Http { url, .. } = &server.transport
+    if let TransportConfig::Http { url, .. } = &server.transport
         && is_ourselves(url, ours)
     {
-        return Err(Problem::at(span, format!("server `{name}` is this service itself"))
+        return Err(ConfigProblem::at(span, format!("server `{name}` is this service itself"))
             .help("its `url` has the address that `listen.http` has: a call would never end"));
     }
     Ok((name, server))
@@ -332,13 +332,13 @@ pub(crate) fn is_ourselves(url: &hyper::Uri, ours: SocketAddr) -> bool {
     is_local && url.port_u16().unwrap_or(80) == ours.port()
 }
 
-fn service(table: ServiceTable) -> Result<Service, Problem> {
-    let defaults = Service::default();
+fn service(table: ServiceTable) -> Result<ServiceConfig, ConfigProblem> {
+    let defaults = ServiceConfig::default();
     let in_all = table.max_total_timeout.map_or(defaults.max_total_timeout, |found| found.0);
     let silent = match table.request_timeout {
         Some(silent) if silent.get_ref().0 > in_all => {
             let message = "`request_timeout` is longer than `max_total_timeout`";
-            return Err(Problem::at(silent.span(), message).help(
+            return Err(ConfigProblem::at(silent.span(), message).help(
                 "a request may not stay silent for longer than it may take: raise the latter",
             ));
         }
@@ -346,7 +346,7 @@ fn service(table: ServiceTable) -> Result<Service, Problem> {
         // A short bound for the whole shortens the default for silence.
         None => defaults.request_timeout.min(in_all),
     };
-    Ok(Service {
+    Ok(ServiceConfig {
         request_timeout: silent,
         max_total_timeout: in_all,
         shutdown_timeout: table.shutdown_timeout.map_or(defaults.shutdown_timeout, |found| found.0),
@@ -357,17 +357,18 @@ fn service(table: ServiceTable) -> Result<Service, Problem> {
     })
 }
 
-fn memory_max(found: Spanned<i64>) -> Result<usize, Problem> {
+fn memory_max(found: Spanned<i64>) -> Result<usize, ConfigProblem> {
     let (least, most) = defaults::MEMORY_RANGE;
     let size = usize::try_from(*found.get_ref()).ok();
     size.filter(|size| (least..=most).contains(size)).ok_or_else(|| {
         let message = format!("`memory_max` is {}", found.get_ref());
-        Problem::at(found.span(), message).help(format!("use {least} to {most}, a number of bytes"))
+        ConfigProblem::at(found.span(), message)
+            .help(format!("use {least} to {most}, a number of bytes"))
     })
 }
 
-fn breaker(table: BreakerTable) -> Result<Breaker, Problem> {
-    let defaults = Breaker::default();
+fn breaker(table: BreakerTable) -> Result<BreakerConfig, ConfigProblem> {
+    let defaults = BreakerConfig::default();
     let failure_threshold = match table.failure_threshold {
         None => defaults.failure_threshold,
         Some(found) => u32::try_from(*found.get_ref())
@@ -375,21 +376,21 @@ fn breaker(table: BreakerTable) -> Result<Breaker, Problem> {
             .filter(|threshold| *threshold <= defaults::FAILURE_THRESHOLD_MAX)
             .ok_or_else(|| {
                 let message = format!("`failure_threshold` is {}", found.get_ref());
-                Problem::at(found.span(), message).help(format!(
+                ConfigProblem::at(found.span(), message).help(format!(
                     "use 1 to {}, or 0 for a breaker that never trips",
                     defaults::FAILURE_THRESHOLD_MAX
                 ))
             })?,
     };
     let cooldown = table.cooldown.map_or(defaults.cooldown, |found| found.0);
-    Ok(Breaker { failure_threshold, cooldown })
+    Ok(BreakerConfig { failure_threshold, cooldown })
 }
 
 fn address(
     address: Option<&Spanned<SocketAddr>>,
     has_tls: bool,
     has_token: bool,
-) -> Result<SocketAddr, Problem> {
+) -> Result<SocketAddr, ConfigProblem> {
     let Some(address) = address else { return Ok(defaults::HTTP_ADDRESS) };
     exposed::permitted(*address.get_ref(), has_tls, has_token)
         .map_err(|exposed| exposed.at(address.span()))?;
@@ -400,13 +401,13 @@ fn words(
     words: Vec<Spanned<String>>,
     is_one: fn(&str) -> bool,
     what: &str,
-) -> Result<Vec<String>, Problem> {
+) -> Result<Vec<String>, ConfigProblem> {
     let checked = words.into_iter().map(|word| {
         if is_one(word.get_ref()) {
             return Ok(word.into_inner());
         }
         let message = format!("`{}` can never match", word.get_ref());
-        Err(Problem::at(word.span(), message).help(format!("write {what}")))
+        Err(ConfigProblem::at(word.span(), message).help(format!("write {what}")))
     });
     checked.collect()
 }
@@ -424,8 +425,8 @@ fn is_origin(text: &str) -> bool {
 
 fn root(
     view: Option<Spanned<RootView>>,
-    servers: &BTreeMap<ServerName, Arc<Server>>,
-) -> Result<RootView, Problem> {
+    servers: &BTreeMap<ServerName, Arc<ServerConfig>>,
+) -> Result<RootView, ConfigProblem> {
     let Some(view) = view else { return Ok(RootView::Direct) };
     let span = view.span();
     let view = view.into_inner();
@@ -434,7 +435,9 @@ fn root(
     {
         let help = did_you_mean(server.as_str(), servers.keys().map(ServerName::as_str))
             .unwrap_or_else(|| format!("declare `[servers.{server}]`"));
-        return Err(Problem::at(span, format!("`passthrough:{server}` names no server")).help(help));
+        return Err(
+            ConfigProblem::at(span, format!("`passthrough:{server}` names no server")).help(help)
+        );
     }
     Ok(view)
 }
@@ -448,7 +451,7 @@ pub(crate) fn parsed(text: &str) -> Config {
 /// Returns what is wrong with a text, if anything is.
 #[cfg(test)]
 pub(super) fn parsed_or_not(text: &str) -> Result<(), String> {
-    let wrong = |problem: Problem| problem.locate(Path::new("c.toml"), text).to_string();
+    let wrong = |problem: ConfigProblem| problem.locate(Path::new("c.toml"), text).to_string();
     parse(text).map(|_| ()).map_err(wrong)
 }
 

@@ -42,24 +42,24 @@ pub(crate) mod variables;
 mod word;
 mod wording;
 
-pub use catalog::{CacheChoice, Catalog};
-pub use diagnostic::{Diagnostic, Origin};
-pub use exposed::Exposed;
-pub use health::Health;
-pub use lifecycle::Lifecycle;
+pub use catalog::{CatalogCache, CatalogConfig};
+pub use diagnostic::{Diagnostic, SettingOrigin};
+pub use exposed::ExposedListener;
+pub use health::HealthConfig;
+pub use lifecycle::LifecycleConfig;
 pub use place::{VARIABLE as FILE_VARIABLE, file_of_environment, usual_file};
-pub use pool::Pool;
-pub use provision::{Namespace, Provision, Provisionable, Registry, Trust};
-pub use search::{Embedding, Search};
-pub use secret::Secret;
-pub use server::{EraChoice, Retry, Server, Start, Transport};
-pub use session::{SessionMode, SessionRules};
-pub use sharing::Sharing;
-pub use sources::{Loaded, Setting, Sources, What};
-pub use tasks::Tasks;
-pub use tls::Tls;
-pub use token::TokenPlace;
-pub use tools::{ToolSet, Tools};
+pub use pool::PoolConfig;
+pub use provision::{Namespace, ProvisionConfig, Provisionable, RegistryConfig, TrustRule};
+pub use search::{EmbeddingConfig, SearchConfig};
+pub use secret::SecretValue;
+pub use server::{EraChoice, RetryPolicy, ServerConfig, StartPolicy, TransportConfig};
+pub use session::{SessionConfig, SessionMode};
+pub use sharing::SharingMode;
+pub use sources::{ConfigSources, LoadedConfig, SettingTarget, SourcedSetting};
+pub use tasks::TasksConfig;
+pub use tls::TlsConfig;
+pub use token::TokenLocation;
+pub use tools::{ToolSet, ToolsConfig};
 
 use crate::name::ServerName;
 
@@ -67,30 +67,30 @@ use crate::name::ServerName;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Config {
     /// How the service as a whole behaves: `[service]`.
-    pub service: Service,
+    pub service: ServiceConfig,
     /// Where clients reach it: `[listen]`.
-    pub listen: Listen,
+    pub listen: ListenConfig,
     /// How many connections there may be, and for how long: `[pool]`.
-    pub pool: Pool,
+    pub pool: PoolConfig,
     /// When a server that fails is left alone: `[breaker]`.
-    pub breaker: Breaker,
+    pub breaker: BreakerConfig,
     /// What the view `meta` shows of itself: `[tools]`.
-    pub tools: Tools,
+    pub tools: ToolsConfig,
     /// How tools are searched for: `[search]`.
-    pub search: Search,
+    pub search: SearchConfig,
     /// What is remembered of servers that are not connected: `[catalog]`.
-    pub catalog: Catalog,
+    pub catalog: CatalogConfig,
     /// What is kept of calls that go on by themselves: `[tasks]`.
-    pub tasks: Tasks,
+    pub tasks: TasksConfig,
     /// Which servers may be added while the service runs: `[provision]`.
-    pub provision: Provision,
+    pub provision: ProvisionConfig,
     /// The declared servers: `[servers.NAME]`.
-    pub servers: BTreeMap<ServerName, Arc<Server>>,
+    pub servers: BTreeMap<ServerName, Arc<ServerConfig>>,
 }
 
 /// How the service as a whole behaves.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Service {
+pub struct ServiceConfig {
     /// How long a request may stay silent. Progress starts the time anew.
     pub request_timeout: Duration,
     /// How long a request may take in all, progress or not.
@@ -127,13 +127,13 @@ pub enum LogLevel {
 
 /// Where clients reach the service. Sockets that systemd passes in take precedence.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Listen {
+pub struct ListenConfig {
     /// The TCP address of the HTTP edge; port 0 lets the system choose.
     pub http: SocketAddr,
     /// Where certificate and key are; `None` serves plain HTTP.
-    pub tls: Option<Tls>,
+    pub tls: Option<TlsConfig>,
     /// Where the token is that clients must bring; `None` asks for nothing.
-    pub token: Option<TokenPlace>,
+    pub token: Option<TokenLocation>,
     /// The path of the control socket; `None` chooses the runtime directory.
     pub control: Option<PathBuf>,
     /// The group whose members may use the control socket besides root and our own user.
@@ -142,9 +142,9 @@ pub struct Listen {
     pub rpc: bool,
     /// The view at `/` and `/mcp`.
     pub root: RootView,
-    /// Values of the `Host` header that are served besides loopback names, without port.
+    /// Values of the `HostLauncher` header that are served besides loopback names, without port.
     pub allowed_hosts: Vec<String>,
-    /// Values of the `Origin` header that are served besides loopback origins.
+    /// Values of the `SettingOrigin` header that are served besides loopback origins.
     pub allowed_origins: Vec<String>,
     /// How long a stream may be silent before a comment keeps it alive.
     pub keep_alive: Duration,
@@ -153,7 +153,7 @@ pub struct Listen {
     /// How long a client may take nothing of what is written to it.
     pub write_timeout: Duration,
     /// What session ids mean, and for how long.
-    pub session: SessionRules,
+    pub session: SessionConfig,
     /// Every POST is answered with one JSON body, where the client takes one.
     pub json_response: bool,
     /// HTTP with SSE, the transport of protocol version 2024-11-05, is served too.
@@ -162,7 +162,7 @@ pub struct Listen {
 
 /// When a server that fails is left alone, and for how long. Each server has a breaker of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Breaker {
+pub struct BreakerConfig {
     /// How many failures in a row it takes; 0 is never.
     pub failure_threshold: u32,
     /// How long no request reaches the server then; after it, one does.
@@ -198,7 +198,7 @@ impl TryFrom<String> for RootView {
     }
 }
 
-impl Default for Service {
+impl Default for ServiceConfig {
     fn default() -> Self {
         Self {
             request_timeout: defaults::REQUEST_TIMEOUT,
@@ -212,7 +212,7 @@ impl Default for Service {
     }
 }
 
-impl Default for Listen {
+impl Default for ListenConfig {
     fn default() -> Self {
         Self {
             http: defaults::HTTP_ADDRESS,
@@ -227,14 +227,14 @@ impl Default for Listen {
             keep_alive: defaults::KEEP_ALIVE,
             stream_after: Some(defaults::STREAM_AFTER),
             write_timeout: defaults::WRITE_TIMEOUT,
-            session: SessionRules::default(),
+            session: SessionConfig::default(),
             json_response: false,
             legacy_sse: false,
         }
     }
 }
 
-impl Default for Breaker {
+impl Default for BreakerConfig {
     fn default() -> Self {
         Self {
             failure_threshold: defaults::FAILURE_THRESHOLD,

@@ -7,29 +7,29 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::{
-    Server, defaults,
-    diagnostic::Problem,
+    ServerConfig, defaults,
+    diagnostic::ConfigProblem,
     duration,
-    schema::{Time, TimeOrOff, duration_text},
+    schema::{DurationOrOff, DurationSchema, duration_text},
 };
 use crate::name::ServerName;
 
 /// How many connections to servers there may be, all servers together, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pool {
+pub struct PoolConfig {
     /// How many there may be.
     pub size: usize,
-    /// How many more there may be for those who have waited for [`Pool::reserve_timeout`].
+    /// How many more there may be for those who have waited for [`PoolConfig::reserve_timeout`].
     pub reserve_size: usize,
     /// How long a request waits before it may have one of the reserve.
     pub reserve_timeout: Duration,
-    /// How many are kept although nobody uses them; below [`Pool::size`].
+    /// How many are kept although nobody uses them; below [`PoolConfig::size`].
     pub min_size: usize,
     /// How long one is kept that nobody uses; for ever when absent.
     pub idle_timeout: Option<Duration>,
 }
 
-impl Default for Pool {
+impl Default for PoolConfig {
     fn default() -> Self {
         Self {
             size: defaults::POOL_SIZE,
@@ -41,11 +41,11 @@ impl Default for Pool {
     }
 }
 
-/// [`Pool`] with the places of the keys that other rules look at.
+/// [`PoolConfig`] with the places of the keys that other rules look at.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(inline)]
-pub(super) struct Table {
+pub(super) struct PoolTable {
     /// How many connections to servers there may be.
     #[schemars(with = "usize", range(min = 1, max = defaults::POOL_SIZE_MAX), extend("default" = defaults::POOL_SIZE))]
     size: Option<Spanned<usize>>,
@@ -54,25 +54,25 @@ pub(super) struct Table {
     reserve_size: Option<Spanned<usize>>,
     /// How long a request waits before it may have one of the reserve.
     #[serde(deserialize_with = "duration::deserialize_some")]
-    #[schemars(with = "Time", extend("default" = duration_text(defaults::POOL_RESERVE_TIMEOUT)))]
+    #[schemars(with = "DurationSchema", extend("default" = duration_text(defaults::POOL_RESERVE_TIMEOUT)))]
     reserve_timeout: Option<Duration>,
     /// How many idle connections are kept, those that were used last; less than `size`.
     #[schemars(with = "usize", range(min = 0, max = defaults::POOL_SIZE_MAX - 1), extend("default" = defaults::POOL_MIN_SIZE))]
     min_size: Option<Spanned<usize>>,
     /// After how long an idle connection is closed; "0s" is never.
     #[serde(deserialize_with = "duration::deserialize_or_off")]
-    #[schemars(with = "TimeOrOff", extend("default" = duration_text(defaults::POOL_IDLE_TIMEOUT)))]
+    #[schemars(with = "DurationOrOff", extend("default" = duration_text(defaults::POOL_IDLE_TIMEOUT)))]
     idle_timeout: Option<Option<Duration>>,
 }
 
-impl Table {
+impl PoolTable {
     /// Checks the table, and that there is room for the servers.
     pub(super) fn into_pool(
         self,
-        servers: &BTreeMap<ServerName, Arc<Server>>,
-    ) -> Result<Pool, Problem> {
+        servers: &BTreeMap<ServerName, Arc<ServerConfig>>,
+    ) -> Result<PoolConfig, ConfigProblem> {
         let place = self.size.as_ref().map(Spanned::span);
-        let defaults = Pool::default();
+        let defaults = PoolConfig::default();
         for (key, found, least) in
             [("size", &self.size, 1), ("reserve_size", &self.reserve_size, 0)]
         {
@@ -80,7 +80,7 @@ impl Table {
                 && !(least..=defaults::POOL_SIZE_MAX).contains(found.get_ref())
             {
                 let message = format!("`pool.{key}` is {}", found.get_ref());
-                return Err(Problem::at(found.span(), message)
+                return Err(ConfigProblem::at(found.span(), message)
                     .help(format!("use {least} to {}", defaults::POOL_SIZE_MAX)));
             }
         }
@@ -89,11 +89,11 @@ impl Table {
             && size <= *min.get_ref()
         {
             let message = format!("`pool.min_size` is {} of {size} connections", min.get_ref());
-            return Err(Problem::at(min.span(), message).help(
+            return Err(ConfigProblem::at(min.span(), message).help(
             "none could make room for a server that is not connected: use less than `pool.size`",
         ));
         }
-        let pool = Pool {
+        let pool = PoolConfig {
             size,
             reserve_size: self.reserve_size.map_or(defaults.reserve_size, Spanned::into_inner),
             reserve_timeout: self.reserve_timeout.unwrap_or(defaults.reserve_timeout),
@@ -107,10 +107,10 @@ impl Table {
 
 /// Servers that are to be connected always must not leave the others without room.
 fn room_for_all(
-    pool: &Pool,
+    pool: &PoolConfig,
     place: Option<std::ops::Range<usize>>,
-    servers: &BTreeMap<ServerName, Arc<Server>>,
-) -> Result<(), Problem> {
+    servers: &BTreeMap<ServerName, Arc<ServerConfig>>,
+) -> Result<(), ConfigProblem> {
     let n_kept = servers.values().filter(|server| server.is_kept()).count();
     let n_needed = n_kept + usize::from(n_kept < servers.len());
     if n_needed <= pool.size {
@@ -121,7 +121,7 @@ fn room_for_all(
         servers.len(),
         pool.size
     );
-    Err(Problem::at(place.unwrap_or(0..0), message)
+    Err(ConfigProblem::at(place.unwrap_or(0..0), message)
         .help(format!("write `size = {n_needed}` or more under `[pool]`")))
 }
 
@@ -135,19 +135,19 @@ mod tests {
     #[derive(Deserialize)]
     struct File {
         #[serde(default)]
-        pool: Table,
+        pool: PoolTable,
         #[serde(default)]
-        servers: BTreeMap<Spanned<String>, super::super::server::Table>,
+        servers: BTreeMap<Spanned<String>, super::super::server::ServerTable>,
     }
 
-    fn parse(text: &str) -> Result<Pool, Problem> {
+    fn parse(text: &str) -> Result<PoolConfig, ConfigProblem> {
         let file: File =
-            toml::from_str(text).map_err(|error| Problem::at(0..0, error.message()))?;
+            toml::from_str(text).map_err(|error| ConfigProblem::at(0..0, error.message()))?;
         let servers = file.servers.into_iter().map(|(name, table)| {
             let server = table.into_server(name.span(), &HealthTable::default())?;
             Ok((ServerName::new(name.get_ref()).expect("a name"), server))
         });
-        file.pool.into_pool(&servers.collect::<Result<_, Problem>>()?)
+        file.pool.into_pool(&servers.collect::<Result<_, ConfigProblem>>()?)
     }
 
     #[track_caller]
@@ -160,7 +160,7 @@ mod tests {
         let pool = parse(
             "[pool]\nsize = 3\nreserve_size = 2\nreserve_timeout = \"1s\"\nmin_size = 1\nidle_timeout = \"1m\"\n",
         );
-        let expected = Pool {
+        let expected = PoolConfig {
             size: 3,
             reserve_size: 2,
             reserve_timeout: Duration::from_secs(1),
@@ -168,13 +168,13 @@ mod tests {
             idle_timeout: Some(Duration::from_secs(60)),
         };
         assert_eq!(pool.expect("good"), expected);
-        assert_eq!(parse("").expect("good"), Pool::default());
+        assert_eq!(parse("").expect("good"), PoolConfig::default());
         assert_eq!(parse("[pool]\nidle_timeout = \"0s\"\n").expect("good").idle_timeout, None);
     }
 
     #[test]
     fn without_a_table_the_pool_has_20_connections_and_no_reserve() {
-        let expected = Pool {
+        let expected = PoolConfig {
             size: 20,
             reserve_size: 0,
             reserve_timeout: Duration::from_secs(5),

@@ -8,10 +8,10 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::{
-    Server, defaults,
-    diagnostic::Problem,
+    ServerConfig, defaults,
+    diagnostic::ConfigProblem,
     duration,
-    schema::{self, ProvisionableServers, Time, duration_text},
+    schema::{self, DurationSchema, ProvisionableServers, duration_text},
     server, url,
 };
 use crate::name::ServerName;
@@ -19,20 +19,20 @@ use crate::name::ServerName;
 /// Which servers may be added while the service runs. Only these: nothing that a client says makes
 /// the service run a program that is not declared here or under `[servers]`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Provision {
+pub struct ProvisionConfig {
     /// Whether any is.
     pub is_enabled: bool,
     /// How likely it must be that a server is the one that was meant, for it to be started unseen.
     pub min_confidence: f64,
     /// Whose servers may be started unseen.
-    pub trusted: Vec<Trust>,
+    pub trusted: Vec<TrustRule>,
     /// The servers: `[provision.servers.NAME]`.
     pub servers: BTreeMap<ServerName, Arc<Provisionable>>,
     /// Where others are looked for, which are suggested and never started; nowhere when absent.
-    pub registry: Option<Registry>,
+    pub registry: Option<RegistryConfig>,
 }
 
-impl Default for Provision {
+impl Default for ProvisionConfig {
     /// What an absent table means: nothing can be provisioned.
     fn default() -> Self {
         Self {
@@ -49,7 +49,7 @@ impl Default for Provision {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Provisionable {
     /// How to reach it, as of any server.
-    pub server: Arc<Server>,
+    pub server: Arc<ServerConfig>,
     /// Whose it is; one that says nothing is nobody's, and trusted by no rule.
     pub namespace: Option<Namespace>,
     /// What it is for.
@@ -77,14 +77,14 @@ impl fmt::Display for Namespace {
 
 /// A rule that trusts servers by their namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Trust {
+pub enum TrustRule {
     /// All below a scope: `@scope/*`. Without the star.
     Below(String),
     /// One namespace.
     Exactly(String),
 }
 
-impl Trust {
+impl TrustRule {
     /// Tells whether the rule trusts `namespace`. Upper and lower case are told apart.
     pub fn covers(&self, namespace: &Namespace) -> bool {
         match self {
@@ -96,7 +96,7 @@ impl Trust {
     }
 }
 
-impl fmt::Display for Trust {
+impl fmt::Display for TrustRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Below(scope) => write!(f, "{scope}*"),
@@ -107,18 +107,18 @@ impl fmt::Display for Trust {
 
 /// A registry of MCP servers.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Registry {
+pub struct RegistryConfig {
     /// What stands before `/v0/servers`.
     pub url: Uri,
     /// For how long an answer of it is good.
     pub ttl: Duration,
 }
 
-/// [`Provision`] as it stands in the file.
+/// [`ProvisionConfig`] as it stands in the file.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(inline)]
-pub(super) struct Table {
+pub(super) struct ProvisionTable {
     /// Whether servers may be added on request.
     #[schemars(with = "bool", extend("default" = true))]
     enabled: Option<bool>,
@@ -132,7 +132,7 @@ pub(super) struct Table {
     trusted: Option<Spanned<Vec<Spanned<String>>>>,
     /// The servers that may be added, by name.
     #[schemars(with = "ProvisionableServers")]
-    servers: BTreeMap<Spanned<String>, server::Table>,
+    servers: BTreeMap<Spanned<String>, server::ServerTable>,
     /// A registry of MCP servers to look for others in, which are suggested and never started;
     /// without it, none is asked.
     #[schemars(with = "RegistryTable")]
@@ -148,12 +148,12 @@ struct RegistryTable {
     url: Option<Spanned<String>>,
     /// For how long its answers are good.
     #[serde(default, deserialize_with = "duration::deserialize_some")]
-    #[schemars(with = "Time", extend("default" = duration_text(defaults::REGISTRY_TTL)))]
+    #[schemars(with = "DurationSchema", extend("default" = duration_text(defaults::REGISTRY_TTL)))]
     ttl: Option<Duration>,
 }
 
 /// A server's name and what is declared of it, or what is wrong with them.
-type Declared = Result<(ServerName, Arc<Server>), Problem>;
+type Declared = Result<(ServerName, Arc<ServerConfig>), ConfigProblem>;
 
 /// How a namespace and a rule for several are written.
 const NAMESPACES: &str = "write a namespace, as in \"internal/github\", or all below one, as in \"@modelcontextprotocol/*\"";
@@ -161,20 +161,20 @@ const NAMESPACES: &str = "write a namespace, as in \"internal/github\", or all b
 /// How the URL of a registry is written.
 const EXAMPLE: &str = "write what stands before `/v0/servers`, as in `https://HOST`";
 
-impl Table {
+impl ProvisionTable {
     /// Checks the table; `declare` checks a server's name and table as those under `[servers]` are,
     /// which are `declared`.
     pub(super) fn checked(
         self,
-        declare: impl Fn(&Spanned<String>, server::Table) -> Declared,
-        declared: &BTreeMap<ServerName, Arc<Server>>,
-    ) -> Result<Provision, Problem> {
-        let defaults = Provision::default();
+        declare: impl Fn(&Spanned<String>, server::ServerTable) -> Declared,
+        declared: &BTreeMap<ServerName, Arc<ServerConfig>>,
+    ) -> Result<ProvisionConfig, ConfigProblem> {
+        let defaults = ProvisionConfig::default();
         if self.servers.len() > defaults::PROVISIONABLE_MAX
             && let Some((name, _)) = self.servers.iter().next_back()
         {
             let message = format!("{} servers that may be provisioned", self.servers.len());
-            return Err(Problem::at(name.span(), message)
+            return Err(ConfigProblem::at(name.span(), message)
                 .help(format!("use {} or less", defaults::PROVISIONABLE_MAX)));
         }
         let mut servers = BTreeMap::new();
@@ -182,12 +182,12 @@ impl Table {
             let (name, server) = provisionable(&found, table, &declare)?;
             if declared.contains_key(&name) {
                 let message = format!("`{name}` is a server under `[servers]` too");
-                return Err(Problem::at(found.span(), message)
+                return Err(ConfigProblem::at(found.span(), message)
                     .help("one that is declared there is there anyway: remove or rename one"));
             }
             servers.insert(name, Arc::new(server));
         }
-        Ok(Provision {
+        Ok(ProvisionConfig {
             is_enabled: self.enabled.unwrap_or(true),
             min_confidence: self
                 .min_confidence
@@ -202,7 +202,7 @@ impl Table {
 }
 
 /// Refuses in `[servers]` what only a server that may be provisioned can have.
-pub(super) fn only_there(table: &server::Table) -> Result<(), Problem> {
+pub(super) fn only_there(table: &server::ServerTable) -> Result<(), ConfigProblem> {
     let keys = [
         ("namespace", table.namespace.as_ref().map(Spanned::span)),
         ("description", table.description.as_ref().map(Spanned::span)),
@@ -211,7 +211,7 @@ pub(super) fn only_there(table: &server::Table) -> Result<(), Problem> {
     match keys.into_iter().find_map(|(key, place)| Some((key, place?))) {
         None => Ok(()),
         Some((key, place)) => {
-            Err(Problem::at(place, format!("`{key}` of a server under `[servers]`"))
+            Err(ConfigProblem::at(place, format!("`{key}` of a server under `[servers]`"))
                 .help("only one under `[provision.servers]` is looked for by it: remove it"))
         }
     }
@@ -219,17 +219,20 @@ pub(super) fn only_there(table: &server::Table) -> Result<(), Problem> {
 
 fn provisionable(
     name: &Spanned<String>,
-    mut table: server::Table,
-    declare: impl Fn(&Spanned<String>, server::Table) -> Declared,
-) -> Result<(ServerName, Provisionable), Problem> {
+    mut table: server::ServerTable,
+    declare: impl Fn(&Spanned<String>, server::ServerTable) -> Declared,
+) -> Result<(ServerName, Provisionable), ConfigProblem> {
     if let Some(start) = table.starts_unasked() {
-        return Err(Problem::at(start, "`start` of a server that waits to be provisioned")
+        return Err(ConfigProblem::at(start, "`start` of a server that waits to be provisioned")
             .help("it is connected when it is provisioned: remove `start`"));
     }
     let namespace = table.namespace.take().map(namespace).transpose()?;
     let Some(found) = table.description.take() else {
-        return Err(Problem::at(name.span(), "a server to be provisioned without `description`")
-            .help("nothing would find it: add `description = \"…\"` with what it is for"));
+        return Err(ConfigProblem::at(
+            name.span(),
+            "a server to be provisioned without `description`",
+        )
+        .help("nothing would find it: add `description = \"…\"` with what it is for"));
     };
     let description = text("description", found, defaults::DESCRIPTION_BYTES_MAX)?;
     let keywords = table.keywords.take().map(keywords).transpose()?.unwrap_or_default();
@@ -237,10 +240,10 @@ fn provisionable(
     Ok((name, Provisionable { server, namespace, description, keywords }))
 }
 
-fn keywords(found: Spanned<Vec<Spanned<String>>>) -> Result<Vec<String>, Problem> {
+fn keywords(found: Spanned<Vec<Spanned<String>>>) -> Result<Vec<String>, ConfigProblem> {
     if found.get_ref().len() > defaults::KEYWORDS_MAX {
         let message = format!("{} keywords", found.get_ref().len());
-        return Err(Problem::at(found.span(), message)
+        return Err(ConfigProblem::at(found.span(), message)
             .help(format!("use {} or less: more match anything", defaults::KEYWORDS_MAX)));
     }
     let word = |word| text("keywords", word, defaults::NAMESPACE_BYTES_MAX);
@@ -248,25 +251,25 @@ fn keywords(found: Spanned<Vec<Spanned<String>>>) -> Result<Vec<String>, Problem
 }
 
 /// Returns a text with something in it.
-fn text(key: &str, found: Spanned<String>, most: usize) -> Result<String, Problem> {
+fn text(key: &str, found: Spanned<String>, most: usize) -> Result<String, ConfigProblem> {
     let text = found.get_ref();
     if !text.chars().any(char::is_alphanumeric) {
-        return Err(Problem::at(found.span(), format!("`{key}` says nothing"))
+        return Err(ConfigProblem::at(found.span(), format!("`{key}` says nothing"))
             .help("write words by which the server is to be found"));
     }
     if text.len() > most {
         let message = format!("`{key}` has a text of {} bytes", text.len());
-        return Err(Problem::at(found.span(), message).help(format!("use {most} or less")));
+        return Err(ConfigProblem::at(found.span(), message).help(format!("use {most} or less")));
     }
     Ok(found.into_inner())
 }
 
-fn namespace(found: Spanned<String>) -> Result<Namespace, Problem> {
+fn namespace(found: Spanned<String>) -> Result<Namespace, ConfigProblem> {
     if is_namespace(found.get_ref()) {
         return Ok(Namespace(found.into_inner()));
     }
     let message = format!("`{}` is not a namespace", found.get_ref().escape_debug());
-    Err(Problem::at(found.span(), message)
+    Err(ConfigProblem::at(found.span(), message)
         .help("write one, as in \"internal/github\" or \"@modelcontextprotocol/server-git\""))
 }
 
@@ -282,41 +285,41 @@ fn is_namespace(text: &str) -> bool {
     text.len() <= defaults::NAMESPACE_BYTES_MAX && text.split('/').all(is_part)
 }
 
-fn trusted(found: Spanned<Vec<Spanned<String>>>) -> Result<Vec<Trust>, Problem> {
+fn trusted(found: Spanned<Vec<Spanned<String>>>) -> Result<Vec<TrustRule>, ConfigProblem> {
     if found.get_ref().len() > defaults::TRUSTED_MAX {
         let message = format!("{} namespaces are trusted", found.get_ref().len());
-        return Err(Problem::at(found.span(), message)
+        return Err(ConfigProblem::at(found.span(), message)
             .help(format!("use {} or less", defaults::TRUSTED_MAX)));
     }
     let rule = |found: Spanned<String>| {
         let text = found.get_ref();
         match text.strip_suffix("/*") {
-            Some(scope) if is_namespace(scope) => Ok(Trust::Below(format!("{scope}/"))),
-            None if is_namespace(text) => Ok(Trust::Exactly(text.clone())),
+            Some(scope) if is_namespace(scope) => Ok(TrustRule::Below(format!("{scope}/"))),
+            None if is_namespace(text) => Ok(TrustRule::Exactly(text.clone())),
             Some(_) | None => {
                 let message = format!("`{}` trusts no namespace", text.escape_debug());
-                Err(Problem::at(found.span(), message).help(NAMESPACES))
+                Err(ConfigProblem::at(found.span(), message).help(NAMESPACES))
             }
         }
     };
     found.into_inner().into_iter().map(rule).collect()
 }
 
-fn confidence(found: Spanned<f64>) -> Result<f64, Problem> {
+fn confidence(found: Spanned<f64>) -> Result<f64, ConfigProblem> {
     // What is not a number is in no range.
     if (0.0..=1.0).contains(found.get_ref()) {
         return Ok(found.into_inner());
     }
-    Err(Problem::at(found.span(), format!("`min_confidence` is {}", found.get_ref())).help(
+    Err(ConfigProblem::at(found.span(), format!("`min_confidence` is {}", found.get_ref())).help(
         "use 0 to 1: 1 is certain, and 0.6 is a server whose words cover most of the request",
     ))
 }
 
-fn registry(table: Spanned<RegistryTable>) -> Result<Registry, Problem> {
+fn registry(table: Spanned<RegistryTable>) -> Result<RegistryConfig, ConfigProblem> {
     let place = table.span();
     let RegistryTable { url, ttl } = table.into_inner();
     let Some(text) = url else {
-        return Err(Problem::at(place, "`provision.registry` without `url`")
+        return Err(ConfigProblem::at(place, "`provision.registry` without `url`")
             .help(format!("no registry is asked unless it is named: add `url`, and {EXAMPLE}")));
     };
     let url = url::web(&text, EXAMPLE)?;
@@ -324,9 +327,9 @@ fn registry(table: Spanned<RegistryTable>) -> Result<Registry, Problem> {
     if url.query().is_some() || path.ends_with("/v0/servers") || path.ends_with("/v0") {
         let message =
             format!("`{}` is more than the base of a registry", url::shown(text.get_ref()));
-        return Err(Problem::at(text.span(), message).help(EXAMPLE));
+        return Err(ConfigProblem::at(text.span(), message).help(EXAMPLE));
     }
-    Ok(Registry { url, ttl: ttl.unwrap_or(defaults::REGISTRY_TTL) })
+    Ok(RegistryConfig { url, ttl: ttl.unwrap_or(defaults::REGISTRY_TTL) })
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use schemars::{
 };
 use serde_json::{Value, json};
 
-use super::{defaults, duration, load::File, server};
+use super::{defaults, duration, load::ConfigFile, server};
 use crate::name::ServerName;
 
 /// An URL over HTTP, with TLS or without.
@@ -28,7 +28,7 @@ pub fn schema() -> Value {
     let settings = SchemaSettings::draft2020_12()
         .with(|settings| settings.inline_subschemas = true)
         .with_transform(RecursiveTransform(tidied));
-    settings.into_generator().into_root_schema_for::<File>().to_value()
+    settings.into_generator().into_root_schema_for::<ConfigFile>().to_value()
 }
 
 /// TOML has no null, and numbers are checked by their range.
@@ -56,20 +56,21 @@ pub(super) fn duration_text(duration: Duration) -> String {
 }
 
 /// A duration within bounds, in milliseconds; `OFF`: zero means never.
-pub(super) enum TimeBetween<const LEAST_MS: u64, const MOST_MS: u64, const OFF: bool> {}
+pub(super) enum BoundedDuration<const LEAST_MS: u64, const MOST_MS: u64, const OFF: bool> {}
 
 /// Any duration.
-pub(super) type Time = TimeBetween<1, { ms(duration::LONGEST) }, false>;
+pub(super) type DurationSchema = BoundedDuration<1, { ms(duration::LONGEST) }, false>;
 
 /// Any duration, or `"0s"` for never.
-pub(super) type TimeOrOff = TimeBetween<1, { ms(duration::LONGEST) }, true>;
+pub(super) type DurationOrOff = BoundedDuration<1, { ms(duration::LONGEST) }, true>;
 
 /// How long a finished task is kept.
 pub(super) type TaskExpiry =
-    TimeBetween<{ ms(defaults::TASK_EXPIRY_MIN) }, { ms(duration::LONGEST) }, false>;
+    BoundedDuration<{ ms(defaults::TASK_EXPIRY_MIN) }, { ms(duration::LONGEST) }, false>;
 
 /// How long notices wait for more of the same.
-pub(super) type Debounce = TimeBetween<1, { ms(defaults::LIST_CHANGED_DEBOUNCE_MAX) }, false>;
+pub(super) type DebounceSchema =
+    BoundedDuration<1, { ms(defaults::LIST_CHANGED_DEBOUNCE_MAX) }, false>;
 
 #[expect(clippy::cast_possible_truncation, reason = "a day at most")]
 const fn ms(duration: Duration) -> u64 {
@@ -77,7 +78,7 @@ const fn ms(duration: Duration) -> u64 {
 }
 
 impl<const LEAST_MS: u64, const MOST_MS: u64, const OFF: bool> JsonSchema
-    for TimeBetween<LEAST_MS, MOST_MS, OFF>
+    for BoundedDuration<LEAST_MS, MOST_MS, OFF>
 {
     fn inline_schema() -> bool {
         true
@@ -232,7 +233,7 @@ fn named(
     required: &[&str],
     most: Option<usize>,
 ) -> Schema {
-    let mut server = server::Table::json_schema(generator);
+    let mut server = server::ServerTable::json_schema(generator);
     let server_keys = server.ensure_object();
     if let Some(Value::Object(keys)) = server_keys.get_mut("properties") {
         for key in left_out {

@@ -5,39 +5,39 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{Secret, defaults, diagnostic::Problem, schema, url, word::Word};
-use crate::search::Strategy;
+use super::{SecretValue, defaults, diagnostic::ConfigProblem, schema, url, word::NamedValue};
+use crate::search::RankingStrategy;
 
 /// How tools are searched for.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Search {
+pub struct SearchConfig {
     /// How a tool's score is made.
-    pub strategy: Strategy,
+    pub strategy: RankingStrategy,
     /// Words and phrases that mean the same here, in groups, beyond those that are known anyway.
     pub synonyms: Vec<Vec<String>>,
     /// Who makes vectors of texts; nobody when absent.
-    pub embedding: Option<Embedding>,
+    pub embedding: Option<EmbeddingConfig>,
 }
 
 /// An endpoint that makes vectors of texts, as the OpenAI API has it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Embedding {
+pub struct EmbeddingConfig {
     /// Where it is.
     pub url: Uri,
     /// The model that is asked for.
     pub model: String,
     /// What it is to be sent as a bearer token: always a reference.
-    pub api_key: Option<Secret>,
+    pub api_key: Option<SecretValue>,
 }
 
-/// [`Search`] as it stands in the file.
+/// [`SearchConfig`] as it stands in the file.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(inline)]
-pub(super) struct Table {
+pub(super) struct SearchTable {
     /// How tools are found.
-    #[schemars(with = "Strategy", extend("default" = "hybrid"))]
-    strategy: Option<Word<Strategy>>,
+    #[schemars(with = "RankingStrategy", extend("default" = "hybrid"))]
+    strategy: Option<NamedValue<RankingStrategy>>,
     /// Groups of words or phrases that mean the same here, as in `[["deploy", "roll out"]]`.
     #[schemars(with = "Vec<schema::Synonyms>", length(max = defaults::SYNONYM_GROUPS_MAX), extend("default" = []))]
     synonyms: Option<Spanned<Vec<Group>>>,
@@ -67,9 +67,9 @@ struct EmbeddingTable {
 /// How the URL of an embedding endpoint is written.
 const EXAMPLE: &str = "write it as `http://HOST:PORT/v1/embeddings`";
 
-impl Table {
-    pub(super) fn checked(self) -> Result<Search, Problem> {
-        Ok(Search {
+impl SearchTable {
+    pub(super) fn checked(self) -> Result<SearchConfig, ConfigProblem> {
+        Ok(SearchConfig {
             strategy: self.strategy.map(|found| found.0).unwrap_or_default(),
             synonyms: self.synonyms.map(synonyms).transpose()?.unwrap_or_default(),
             embedding: self.embedding.map(embedding).transpose()?,
@@ -77,22 +77,22 @@ impl Table {
     }
 }
 
-fn synonyms(found: Spanned<Vec<Group>>) -> Result<Vec<Vec<String>>, Problem> {
+fn synonyms(found: Spanned<Vec<Group>>) -> Result<Vec<Vec<String>>, ConfigProblem> {
     let groups_max = defaults::SYNONYM_GROUPS_MAX;
     if found.get_ref().len() > groups_max {
         let message = format!("{} groups of synonyms", found.get_ref().len());
-        return Err(Problem::at(found.span(), message)
+        return Err(ConfigProblem::at(found.span(), message)
             .help(format!("use {groups_max} or less, for words of your own")));
     }
     found.into_inner().into_iter().map(group).collect()
 }
 
-fn group(found: Group) -> Result<Vec<String>, Problem> {
+fn group(found: Group) -> Result<Vec<String>, ConfigProblem> {
     let words_max = defaults::SYNONYMS_IN_GROUP_MAX;
     if !(2..=words_max).contains(&found.get_ref().len()) {
         let is_small = found.get_ref().len() < 2;
         let message = format!("a group of too {} synonyms", if is_small { "few" } else { "many" });
-        return Err(Problem::at(found.span(), message)
+        return Err(ConfigProblem::at(found.span(), message)
             .help(format!("a group has 2 to {words_max} that mean the same")));
     }
     let word = |word: Spanned<String>| {
@@ -106,7 +106,7 @@ fn group(found: Group) -> Result<Vec<String>, Problem> {
         } else {
             format!("`{}` has no letter and no digit", text.escape_debug())
         };
-        Err(Problem::at(word.span(), message).help(format!(
+        Err(ConfigProblem::at(word.span(), message).help(format!(
             "write a word or a phrase of at most {} bytes",
             defaults::SYNONYM_BYTES_MAX
         )))
@@ -114,34 +114,34 @@ fn group(found: Group) -> Result<Vec<String>, Problem> {
     found.into_inner().into_iter().map(word).collect()
 }
 
-fn embedding(table: Spanned<EmbeddingTable>) -> Result<Embedding, Problem> {
+fn embedding(table: Spanned<EmbeddingTable>) -> Result<EmbeddingConfig, ConfigProblem> {
     let place = table.span();
     let EmbeddingTable { url, model, api_key } = table.into_inner();
     let missing = |key: &str, help: &str| {
-        Problem::at(place.clone(), format!("`search.embedding` without `{key}`")).help(help)
+        ConfigProblem::at(place.clone(), format!("`search.embedding` without `{key}`")).help(help)
     };
     let url = url.ok_or_else(|| missing("url", EXAMPLE))?;
     let url = url::web(&url, EXAMPLE)?;
     let help = "add `model = \"NAME\"`, as the endpoint calls it";
     let model = model.ok_or_else(|| missing("model", help))?;
     if model.get_ref().trim().is_empty() {
-        return Err(Problem::at(model.span(), "`model` is empty").help(help));
+        return Err(ConfigProblem::at(model.span(), "`model` is empty").help(help));
     }
     let api_key = api_key.map(api_key_of).transpose()?;
-    Ok(Embedding { url, model: model.into_inner(), api_key })
+    Ok(EmbeddingConfig { url, model: model.into_inner(), api_key })
 }
 
-fn api_key_of(found: Spanned<String>) -> Result<Secret, Problem> {
+fn api_key_of(found: Spanned<String>) -> Result<SecretValue, ConfigProblem> {
     let place = found.span();
     let help = "write \"credential:NAME\", or \"env:NAME\" for a variable of the service";
-    match Secret::from(found.into_inner()) {
-        Secret::Credential(name) if !Secret::is_credential_name(&name) => {
-            Err(Problem::at(place, format!("`credential:{name}` is not a credential name"))
+    match SecretValue::from(found.into_inner()) {
+        SecretValue::Credential(name) if !SecretValue::is_credential_name(&name) => {
+            Err(ConfigProblem::at(place, format!("`credential:{name}` is not a credential name"))
                 .help("write the plain name of a file, as in \"credential:embedding-key\""))
         }
-        reference @ (Secret::Credential(_) | Secret::Env(_)) => Ok(reference),
+        reference @ (SecretValue::Credential(_) | SecretValue::Env(_)) => Ok(reference),
         // Not shown: it may be the key.
-        Secret::Literal(_) => Err(Problem::at(place, "`api_key` is not a reference")
+        SecretValue::Literal(_) => Err(ConfigProblem::at(place, "`api_key` is not a reference")
             .help(format!("others could read it here: {help}"))),
     }
 }
@@ -153,11 +153,13 @@ mod tests {
 
     #[test]
     fn every_key_of_the_search_is_read() {
-        assert_eq!(good("").search, Search::default());
-        assert_eq!(good("[search]\n").search.strategy, Strategy::Hybrid);
-        for (word, strategy) in
-            [("keyword", Strategy::Keyword), ("bm25", Strategy::Bm25), ("hybrid", Strategy::Hybrid)]
-        {
+        assert_eq!(good("").search, SearchConfig::default());
+        assert_eq!(good("[search]\n").search.strategy, RankingStrategy::Hybrid);
+        for (word, strategy) in [
+            ("keyword", RankingStrategy::Keyword),
+            ("bm25", RankingStrategy::Bm25),
+            ("hybrid", RankingStrategy::Hybrid),
+        ] {
             let text = format!("[search]\nstrategy = {word:?}\n");
             assert_eq!(good(&text).search.strategy, strategy);
         }
@@ -175,7 +177,7 @@ mod tests {
         let embedding = search.embedding.expect("declared");
         assert_eq!(embedding.url, "http://127.0.0.1:8080/v1/embeddings");
         assert_eq!(embedding.model, "all-minilm-l6-v2");
-        assert_eq!(embedding.api_key, Some(Secret::Credential("embedding-key".into())));
+        assert_eq!(embedding.api_key, Some(SecretValue::Credential("embedding-key".into())));
         let text = "[search.embedding]\nurl = \"https://h/v1/embeddings\"\nmodel = \"m\"\n";
         assert_eq!(good(text).search.embedding.expect("declared").api_key, None);
     }

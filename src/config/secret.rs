@@ -40,7 +40,7 @@ pub fn exposed_credentials(directory: &Path) -> Vec<String> {
 /// References keep secrets out of configuration files, which on NixOS anyone can read.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(from = "String")]
-pub enum Secret {
+pub enum SecretValue {
     /// The value itself.
     Literal(String),
     /// The name of a systemd credential.
@@ -93,7 +93,7 @@ impl SecretError {
     }
 }
 
-impl From<String> for Secret {
+impl From<String> for SecretValue {
     fn from(text: String) -> Self {
         if let Some(name) = text.strip_prefix("credential:") {
             Self::Credential(name.to_owned())
@@ -105,7 +105,7 @@ impl From<String> for Secret {
     }
 }
 
-impl Secret {
+impl SecretValue {
     /// Reads the value. A credential loses one trailing newline, as editors add one.
     ///
     /// # Errors
@@ -172,7 +172,7 @@ impl Secret {
     }
 }
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for SecretValue {
     /// Prints references and hides literals, which may be secrets all the same.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -213,7 +213,7 @@ mod tests {
     fn a_credential_is_read_from_its_directory() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         fs::write(directory.path().join("token"), "s3cret\n").expect("written");
-        let secret = Secret::from("credential:token".to_owned());
+        let secret = SecretValue::from("credential:token".to_owned());
 
         assert_eq!(secret.resolve(Some(directory.path())).expect("readable"), "s3cret");
         assert!(matches!(secret.resolve(None), Err(SecretError::NoDirectory { .. })));
@@ -221,13 +221,13 @@ mod tests {
 
     #[test]
     fn a_credential_name_cannot_leave_its_directory() {
-        let secret = Secret::from("credential:../passwd".to_owned());
+        let secret = SecretValue::from("credential:../passwd".to_owned());
         assert!(matches!(secret.resolve(Some(Path::new("/etc"))), Err(SecretError::Name { .. })));
     }
 
     #[test]
     fn debug_output_hides_literals() {
-        assert_eq!(format!("{:?}", Secret::from("hunter2".to_owned())), "[literal]");
-        assert_eq!(format!("{:?}", Secret::from("env:TOKEN".to_owned())), "env:TOKEN");
+        assert_eq!(format!("{:?}", SecretValue::from("hunter2".to_owned())), "[literal]");
+        assert_eq!(format!("{:?}", SecretValue::from("env:TOKEN".to_owned())), "env:TOKEN");
     }
 }

@@ -8,48 +8,48 @@ use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
 use super::{
-    Health, Lifecycle, Secret, Sharing, defaults,
-    diagnostic::Problem,
+    HealthConfig, LifecycleConfig, SecretValue, SharingMode, defaults,
+    diagnostic::ConfigProblem,
     duration,
     health::HealthTable,
     lifecycle, provision,
-    schema::{self, Time, duration_text},
+    schema::{self, DurationSchema, duration_text},
     sharing, socket, url, variables,
-    word::Word,
+    word::NamedValue,
 };
 
 /// A declared server: one `[servers.NAME]` table.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Server {
+pub struct ServerConfig {
     /// How to reach it.
-    pub transport: Transport,
+    pub transport: TransportConfig,
     /// When to connect to it.
-    pub start: Start,
+    pub start: StartPolicy,
     /// Who shares a connection to it.
-    pub sharing: Sharing,
+    pub sharing: SharingMode,
     /// How long a connection that nobody uses is kept.
-    pub lifecycle: Lifecycle,
+    pub lifecycle: LifecycleConfig,
     /// How long it may take from being started to the end of its handshake.
     pub start_timeout: Duration,
     /// How it is watched.
-    pub health: Health,
+    pub health: HealthConfig,
     /// What is sent to it a second time.
-    pub retry: Retry,
+    pub retry: RetryPolicy,
     /// In which era it is spoken to.
     pub era: EraChoice,
 }
 
-impl Server {
+impl ServerConfig {
     /// Returns a server of which nothing is declared but how to reach it.
-    pub fn new(transport: Transport) -> Self {
+    pub fn new(transport: TransportConfig) -> Self {
         Self {
-            health: Health::of(&transport),
+            health: HealthConfig::of(&transport),
             transport,
-            start: Start::Lazy,
-            sharing: Sharing::Shared,
-            lifecycle: Lifecycle::Pooled,
+            start: StartPolicy::Lazy,
+            sharing: SharingMode::Shared,
+            lifecycle: LifecycleConfig::Pooled,
             start_timeout: defaults::START_TIMEOUT,
-            retry: Retry::Safe,
+            retry: RetryPolicy::Safe,
             era: EraChoice::Auto,
         }
     }
@@ -57,19 +57,20 @@ impl Server {
     /// Tells whether the server is connected anew, unasked, when it cannot be connected or its
     /// connection is lost; not when that was closed because nobody used it.
     pub fn is_reconnected(&self) -> bool {
-        self.sharing == Sharing::Shared && matches!(self.lifecycle, Lifecycle::KeepAlive { .. })
+        self.sharing == SharingMode::Shared
+            && matches!(self.lifecycle, LifecycleConfig::KeepAlive { .. })
     }
 
     /// Tells whether the server is to be connected always, as far as that can be had.
     pub fn is_kept(&self) -> bool {
-        self.sharing == Sharing::Shared
-            && self.lifecycle == Lifecycle::KeepAlive { idle_timeout: None }
+        self.sharing == SharingMode::Shared
+            && self.lifecycle == LifecycleConfig::KeepAlive { idle_timeout: None }
     }
 }
 
 /// How to reach a server.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Transport {
+pub enum TransportConfig {
     /// A child process that speaks over its standard input and output.
     Stdio {
         /// The program: a path, or a name that is looked up in `PATH`.
@@ -77,7 +78,7 @@ pub enum Transport {
         /// Its arguments.
         args: Vec<String>,
         /// Variables beyond the inherited ones.
-        env: BTreeMap<String, Secret>,
+        env: BTreeMap<String, SecretValue>,
         /// Its working directory; ours when absent.
         cwd: Option<PathBuf>,
     },
@@ -94,14 +95,14 @@ pub enum Transport {
         /// Where it is.
         url: Uri,
         /// Headers beyond those of the protocol.
-        headers: BTreeMap<String, Secret>,
+        headers: BTreeMap<String, SecretValue>,
     },
 }
 
 /// When to connect to a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Start {
+pub enum StartPolicy {
     /// At its first request.
     #[default]
     Lazy,
@@ -114,7 +115,7 @@ pub enum Start {
 /// Which requests are sent a second time within one call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Retry {
+pub enum RetryPolicy {
     /// Those that provably were not executed, or that may be executed twice. Source: ruling 9.
     #[default]
     Safe,
@@ -141,7 +142,7 @@ pub enum EraChoice {
     Modern,
 }
 
-impl Transport {
+impl TransportConfig {
     /// Returns the name of the transport for status output.
     pub fn name(&self) -> &'static str {
         match self {
@@ -156,7 +157,7 @@ impl Transport {
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(inline)]
-pub(super) struct Table {
+pub(super) struct ServerTable {
     /// A program to run as a child that speaks MCP over stdin and stdout: a path, or a name that is
     /// looked up in `PATH`.
     #[schemars(with = "String", length(min = 1))]
@@ -166,7 +167,7 @@ pub(super) struct Table {
     args: Option<Spanned<Vec<String>>>,
     /// Its variables beyond the inherited ones: texts, `credential:NAME` or `env:NAME`.
     #[schemars(with = "BTreeMap<String, String>")]
-    env: Option<variables::Table>,
+    env: Option<variables::VariableTable>,
     /// Its working directory.
     #[schemars(with = "String")]
     cwd: Option<Spanned<PathBuf>>,
@@ -175,7 +176,7 @@ pub(super) struct Table {
     url: Option<Spanned<String>>,
     /// Headers to send to it: texts, `credential:NAME` or `env:NAME`.
     #[schemars(with = "BTreeMap<String, String>")]
-    headers: Option<variables::Table>,
+    headers: Option<variables::VariableTable>,
     /// Or the socket of a unit that systemd starts for each connection, an absolute path.
     #[schemars(with = "String", regex(pattern = "^/"), length(max = defaults::SOCKET_PATH_BYTES_MAX))]
     socket: Option<Spanned<PathBuf>>,
@@ -187,29 +188,29 @@ pub(super) struct Table {
     #[schemars(with = "HealthTable")]
     health: Option<HealthTable>,
     /// When to connect to it.
-    #[schemars(with = "Start", extend("default" = "lazy"))]
-    start: Option<Spanned<Word<Start>>>,
+    #[schemars(with = "StartPolicy", extend("default" = "lazy"))]
+    start: Option<Spanned<NamedValue<StartPolicy>>>,
     /// Who shares a connection to it.
-    #[schemars(with = "sharing::Name", extend("default" = "shared"))]
-    sharing: Option<Word<sharing::Name>>,
+    #[schemars(with = "sharing::SharingName", extend("default" = "shared"))]
+    sharing: Option<NamedValue<sharing::SharingName>>,
     /// How many connections there may be, where `sharing` is `exclusive` (4 without it) or `session`
     /// (16).
     #[schemars(with = "usize", range(min = 1, max = defaults::MAX_CONNECTIONS_MAX))]
     max_connections: Option<Spanned<usize>>,
     /// How long a connection is kept that nobody uses: a word, or a table with the word as `mode`;
     /// without it, for `pool.idle_timeout`, and for ever where `start` is not `lazy`.
-    #[schemars(with = "lifecycle::Value")]
-    lifecycle: Option<Spanned<lifecycle::Value>>,
+    #[schemars(with = "lifecycle::LifecycleValue")]
+    lifecycle: Option<Spanned<lifecycle::LifecycleValue>>,
     /// How long the server may take from being started to the end of its handshake.
     #[serde(deserialize_with = "duration::deserialize_some")]
-    #[schemars(with = "Time", extend("default" = duration_text(defaults::START_TIMEOUT)))]
+    #[schemars(with = "DurationSchema", extend("default" = duration_text(defaults::START_TIMEOUT)))]
     start_timeout: Option<Duration>,
     /// What is sent to it a second time within one call.
-    #[schemars(with = "Retry", extend("default" = "safe"))]
-    retry: Option<Word<Retry>>,
+    #[schemars(with = "RetryPolicy", extend("default" = "safe"))]
+    retry: Option<NamedValue<RetryPolicy>>,
     /// In which era of the protocol it is spoken to.
     #[schemars(with = "EraChoice", extend("default" = "auto"))]
-    era: Option<Word<EraChoice>>,
+    era: Option<NamedValue<EraChoice>>,
     // Only of a server under `[provision.servers]`. They stand here, because a table that refuses
     // what it does not know cannot be made of two.
     /// Whose server it is, as in `internal/github`; one that says nothing is never started.
@@ -223,11 +224,11 @@ pub(super) struct Table {
     pub(super) keywords: Option<Spanned<Vec<Spanned<String>>>>,
 }
 
-impl Table {
+impl ServerTable {
     /// Tells where `start` stands, if it says that the server is not to wait for a request.
     pub(super) fn starts_unasked(&self) -> Option<std::ops::Range<usize>> {
         let start = self.start.as_ref()?;
-        (start.get_ref().0 != Start::Lazy).then(|| start.span())
+        (start.get_ref().0 != StartPolicy::Lazy).then(|| start.span())
     }
 
     /// Checks the table; `place` is where its name stands, `health` what `[health]` says.
@@ -235,16 +236,16 @@ impl Table {
         mut self,
         place: std::ops::Range<usize>,
         health: &HealthTable,
-    ) -> Result<Arc<Server>, Problem> {
+    ) -> Result<Arc<ServerConfig>, ConfigProblem> {
         provision::only_there(&self)?;
         let sharing = sharing::of(self.sharing.take(), self.max_connections.take())?;
         let start = self.start.as_ref().map(|start| start.get_ref().0).unwrap_or_default();
         if let Some(declared) = &self.start
-            && start != Start::Lazy
-            && sharing != Sharing::Shared
+            && start != StartPolicy::Lazy
+            && sharing != SharingMode::Shared
         {
             let message = format!("`start` together with `sharing = \"{}\"`", sharing.name());
-            return Err(Problem::at(declared.span(), message)
+            return Err(ConfigProblem::at(declared.span(), message)
                 .help("such a connection is made when a client needs it: remove `start`"));
         }
         let lifecycle = lifecycle::of(self.lifecycle.take(), start)?;
@@ -253,8 +254,8 @@ impl Table {
         let era = self.era.take().map(|era| era.0).unwrap_or_default();
         let own = self.health.take().unwrap_or_default().checked()?;
         let transport = self.transport(place)?;
-        let health = own.over(health.over(Health::of(&transport)));
-        Ok(Arc::new(Server {
+        let health = own.over(health.over(HealthConfig::of(&transport)));
+        Ok(Arc::new(ServerConfig {
             transport,
             start,
             sharing,
@@ -266,7 +267,7 @@ impl Table {
         }))
     }
 
-    fn transport(self, place: std::ops::Range<usize>) -> Result<Transport, Problem> {
+    fn transport(self, place: std::ops::Range<usize>) -> Result<TransportConfig, ConfigProblem> {
         // What only one way to reach a server has is out of place with another.
         let details = [
             ("headers", self.headers.as_ref().map(Spanned::span), "url"),
@@ -280,7 +281,7 @@ impl Table {
             others.try_for_each(|(key, found, _)| refuse(found, key, way))
         };
         let both = |one: &str, other: &str, span| {
-            Err(Problem::at(span, format!("both `{one}` and `{other}`")).help(
+            Err(ConfigProblem::at(span, format!("both `{one}` and `{other}`")).help(
                 "a server is either a program, an address or the socket of a unit: remove one",
             ))
         };
@@ -290,21 +291,21 @@ impl Table {
                 let span = command.span();
                 let command = command.into_inner();
                 if command.trim().is_empty() {
-                    return Err(Problem::at(span, "`command` is empty")
+                    return Err(ConfigProblem::at(span, "`command` is empty")
                         .help("name the program that speaks MCP over stdio"));
                 }
                 let args = self.args.map(Spanned::into_inner).unwrap_or_default();
                 let has_nul = |text: &String| text.contains('\0');
                 if has_nul(&command) || args.iter().any(has_nul) {
-                    return Err(Problem::at(span, "a NUL character in `command` or `args`")
+                    return Err(ConfigProblem::at(span, "a NUL character in `command` or `args`")
                         .help("no program can be given one: remove it"));
                 }
                 let env = variables::of_environment(self.env)?;
-                Ok(Transport::Stdio { command, args, env, cwd: self.cwd.map(Spanned::into_inner) })
+                Ok(TransportConfig::Stdio { command, args, env, cwd: self.cwd.map(Spanned::into_inner) })
             }
             (None, Some(url), None) => {
                 only("url")?;
-                Ok(Transport::Http {
+                Ok(TransportConfig::Http {
                     url: http_url(&url)?,
                     headers: variables::of_headers(self.headers)?,
                 })
@@ -314,10 +315,10 @@ impl Table {
                 let span = socket.span();
                 let socket = socket::path(socket, "socket", "/run/metamcp-servers/git.sock")?;
                 let unit = socket::unit(self.unit, &socket, span)?;
-                Ok(Transport::Unit { socket, unit })
+                Ok(TransportConfig::Unit { socket, unit })
             }
             (None, None, None) => {
-                Err(Problem::at(place, "a server without `command`, `url` or `socket`").help(
+                Err(ConfigProblem::at(place, "a server without `command`, `url` or `socket`").help(
                     "add `command = \"PROGRAM\"`, `url = \"http://HOST:PORT/mcp\"` or `socket = \"/run/DIRECTORY/NAME.sock\"`",
                 ))
             }
@@ -328,10 +329,14 @@ impl Table {
     }
 }
 
-fn refuse(found: Option<std::ops::Range<usize>>, key: &str, with: &str) -> Result<(), Problem> {
+fn refuse(
+    found: Option<std::ops::Range<usize>>,
+    key: &str,
+    with: &str,
+) -> Result<(), ConfigProblem> {
     match found {
         None => Ok(()),
-        Some(span) => Err(Problem::at(span, format!("`{key}` together with `{with}`"))
+        Some(span) => Err(ConfigProblem::at(span, format!("`{key}` together with `{with}`"))
             .help(format!("`{key}` has no effect here: remove it"))),
     }
 }
@@ -339,16 +344,15 @@ fn refuse(found: Option<std::ops::Range<usize>>, key: &str, with: &str) -> Resul
 /// How the URL of a server is written.
 const EXAMPLE: &str = "write it as `http://HOST:PORT/PATH`";
 
-fn http_url(text: &Spanned<String>) -> Result<Uri, Problem> {
+fn http_url(text: &Spanned<String>) -> Result<Uri, ConfigProblem> {
     let url = url::web(text, EXAMPLE)?;
     if url.scheme() == Some(&Scheme::HTTPS) {
         let message = format!(
             "`{}` needs TLS, which this version does not speak",
             url::shown(text.get_ref())
         );
-        return Err(
-            Problem::at(text.span(), message).help("reach it through a local TLS proxy for now")
-        );
+        return Err(ConfigProblem::at(text.span(), message)
+            .help("reach it through a local TLS proxy for now"));
     }
     Ok(url)
 }

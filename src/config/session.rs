@@ -6,12 +6,14 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{Secret, Server, Sharing, defaults, diagnostic::Problem, word::Word};
+use super::{
+    SecretValue, ServerConfig, SharingMode, defaults, diagnostic::ConfigProblem, word::NamedValue,
+};
 use crate::name::ServerName;
 
 /// What the session ids of clients mean, and for how long.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SessionRules {
+pub struct SessionConfig {
     /// Which ids are asked for, and which are taken.
     pub mode: SessionMode,
     /// The name of the credential that ids are signed with; `None` is a key of our own in the state
@@ -33,7 +35,7 @@ pub enum SessionMode {
     Off,
 }
 
-impl Default for SessionRules {
+impl Default for SessionConfig {
     fn default() -> Self {
         Self { mode: SessionMode::Lenient, key: None, timeout: defaults::SESSION_TIMEOUT }
     }
@@ -41,45 +43,45 @@ impl Default for SessionRules {
 
 /// Checks the three keys, and that there are sessions for the servers that need them.
 pub(super) fn checked(
-    mode: Option<Spanned<Word<SessionMode>>>,
+    mode: Option<Spanned<NamedValue<SessionMode>>>,
     key: Option<Spanned<String>>,
     timeout: Option<Duration>,
-    servers: &BTreeMap<ServerName, Arc<Server>>,
-) -> Result<SessionRules, Problem> {
-    let defaults = SessionRules::default();
+    servers: &BTreeMap<ServerName, Arc<ServerConfig>>,
+) -> Result<SessionConfig, ConfigProblem> {
+    let defaults = SessionConfig::default();
     let place = mode.as_ref().map(Spanned::span).unwrap_or_default();
     let mode = mode.map_or(defaults.mode, |found| found.into_inner().0);
     if mode == SessionMode::Off {
         let mut all = servers.iter();
         if let Some((name, _)) =
-            all.find(|(_, server)| matches!(server.sharing, Sharing::Session { .. }))
+            all.find(|(_, server)| matches!(server.sharing, SharingMode::Session { .. }))
         {
             let message = format!("server `{name}` has a connection for each session");
-            return Err(Problem::at(place, message).help(
+            return Err(ConfigProblem::at(place, message).help(
                 "nobody could use it without sessions: give it `sharing = \"exclusive\"`, or leave them on",
             ));
         }
         if let Some(key) = key {
-            return Err(Problem::at(key.span(), "`session_key` where there are no sessions")
+            return Err(ConfigProblem::at(key.span(), "`session_key` where there are no sessions")
                 .help("nothing is signed with it: remove it, or leave sessions on"));
         }
     }
     let key = key.map(credential).transpose()?;
-    Ok(SessionRules { mode, key, timeout: timeout.unwrap_or(defaults.timeout) })
+    Ok(SessionConfig { mode, key, timeout: timeout.unwrap_or(defaults.timeout) })
 }
 
-fn credential(key: Spanned<String>) -> Result<String, Problem> {
+fn credential(key: Spanned<String>) -> Result<String, ConfigProblem> {
     let place = key.span();
-    match Secret::from(key.into_inner()) {
-        Secret::Credential(name) if Secret::is_credential_name(&name) => Ok(name),
-        Secret::Credential(name) => {
-            Err(Problem::at(place, format!("`credential:{name}` is not a credential name"))
+    match SecretValue::from(key.into_inner()) {
+        SecretValue::Credential(name) if SecretValue::is_credential_name(&name) => Ok(name),
+        SecretValue::Credential(name) => {
+            Err(ConfigProblem::at(place, format!("`credential:{name}` is not a credential name"))
                 .help("write the plain name of a file, as in \"credential:session-key\""))
         }
         // Not shown: it may be the key.
-        Secret::Literal(_) | Secret::Env(_) => {
+        SecretValue::Literal(_) | SecretValue::Env(_) => {
             let message = "`session_key` is not a credential";
-            Err(Problem::at(place, message).help(
+            Err(ConfigProblem::at(place, message).help(
                 "others could read it here: write \"credential:NAME\", or remove it for a key of our own",
             ))
         }
@@ -94,7 +96,7 @@ mod tests {
     #[test]
     fn sessions_are_lenient_unless_something_else_is_said() {
         let rules = |text: &str| good(&format!("[listen]\n{text}\n")).listen.session;
-        assert_eq!(rules(""), SessionRules::default());
+        assert_eq!(rules(""), SessionConfig::default());
         assert_eq!(rules("").timeout, Duration::from_secs(30 * 60));
         for (word, mode) in [
             ("lenient", SessionMode::Lenient),

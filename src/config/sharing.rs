@@ -4,11 +4,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{defaults, diagnostic::Problem, word::Word};
+use super::{defaults, diagnostic::ConfigProblem, word::NamedValue};
 
 /// Who shares a connection to a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Sharing {
+pub enum SharingMode {
     /// Everybody: one connection, as many requests at a time as come.
     #[default]
     Shared,
@@ -25,7 +25,7 @@ pub enum Sharing {
     },
 }
 
-impl Sharing {
+impl SharingMode {
     /// Returns how many calls of one server may be held while their clients are asked something: all
     /// of its connections but one, so that those who are asked nothing need not wait for them.
     pub fn held_max(self) -> usize {
@@ -47,11 +47,11 @@ impl Sharing {
     }
 }
 
-/// [`Sharing`] as it stands in the file.
+/// [`SharingMode`] as it stands in the file.
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
-pub(super) enum Name {
+pub(super) enum SharingName {
     /// Everybody.
     Shared,
     /// Whoever is next, for one request.
@@ -62,30 +62,32 @@ pub(super) enum Name {
 
 /// Returns the sharing of that name.
 pub(super) fn of(
-    name: Option<Word<Name>>,
+    name: Option<NamedValue<SharingName>>,
     max_connections: Option<Spanned<usize>>,
-) -> Result<Sharing, Problem> {
+) -> Result<SharingMode, ConfigProblem> {
     let max = |default: usize| match &max_connections {
-        Some(max) if *max.get_ref() == 0 => Err(Problem::at(max.span(), "`max_connections` is 0")
-            .help("no request could be served: use 1 or more")),
+        Some(max) if *max.get_ref() == 0 => {
+            Err(ConfigProblem::at(max.span(), "`max_connections` is 0")
+                .help("no request could be served: use 1 or more"))
+        }
         Some(max) if *max.get_ref() > defaults::MAX_CONNECTIONS_MAX => {
             let message = format!("`max_connections` is {}", max.get_ref());
-            Err(Problem::at(max.span(), message)
+            Err(ConfigProblem::at(max.span(), message)
                 .help(format!("use {} or less", defaults::MAX_CONNECTIONS_MAX)))
         }
         Some(max) => Ok(*max.get_ref()),
         None => Ok(default),
     };
-    match name.map(|name| name.0).unwrap_or(Name::Shared) {
-        Name::Exclusive => {
-            Ok(Sharing::Exclusive { max_connections: max(defaults::EXCLUSIVE_CONNECTIONS)? })
+    match name.map(|name| name.0).unwrap_or(SharingName::Shared) {
+        SharingName::Exclusive => {
+            Ok(SharingMode::Exclusive { max_connections: max(defaults::EXCLUSIVE_CONNECTIONS)? })
         }
-        Name::Session => {
-            Ok(Sharing::Session { max_connections: max(defaults::SESSION_CONNECTIONS)? })
+        SharingName::Session => {
+            Ok(SharingMode::Session { max_connections: max(defaults::SESSION_CONNECTIONS)? })
         }
-        Name::Shared => match max_connections {
-            None => Ok(Sharing::Shared),
-            Some(max) => Err(Problem::at(max.span(), "`max_connections` of a shared server").help(
+        SharingName::Shared => match max_connections {
+            None => Ok(SharingMode::Shared),
+            Some(max) => Err(ConfigProblem::at(max.span(), "`max_connections` of a shared server").help(
                 "it has one connection: add `sharing = \"exclusive\"` or `sharing = \"session\"`, or remove it",
             )),
         },

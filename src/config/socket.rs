@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use toml::Spanned;
 
-use super::{defaults, diagnostic::Problem};
+use super::{defaults, diagnostic::ConfigProblem};
 
 /// What the name of a server's unit begins with when it is not declared.
 const UNIT_PREFIX: &str = "metamcp-server-";
@@ -14,17 +14,24 @@ const UNIT_PREFIX: &str = "metamcp-server-";
 const UNIT_BYTES_MAX: usize = 160;
 
 /// Checks the path of a socket that is declared under `key`.
-pub(super) fn path(path: Spanned<PathBuf>, key: &str, example: &str) -> Result<PathBuf, Problem> {
+pub(super) fn path(
+    path: Spanned<PathBuf>,
+    key: &str,
+    example: &str,
+) -> Result<PathBuf, ConfigProblem> {
     let span = path.span();
     let path = path.into_inner();
     let bytes = path.as_os_str().as_encoded_bytes();
     if !path.is_absolute() || path.file_name().is_none() || bytes.contains(&0) {
-        return Err(Problem::at(span, format!("`{key}` is not an absolute path of a socket"))
-            .help(format!("write one, as in {example:?}")));
+        return Err(ConfigProblem::at(
+            span,
+            format!("`{key}` is not an absolute path of a socket"),
+        )
+        .help(format!("write one, as in {example:?}")));
     }
     if bytes.len() > defaults::SOCKET_PATH_BYTES_MAX {
         let message = format!("a path of {} bytes is longer than a socket's may be", bytes.len());
-        return Err(Problem::at(span, message)
+        return Err(ConfigProblem::at(span, message)
             .help(format!("use one of at most {} bytes", defaults::SOCKET_PATH_BYTES_MAX)));
     }
     Ok(path)
@@ -36,13 +43,13 @@ pub(super) fn unit(
     declared: Option<Spanned<String>>,
     socket: &Path,
     place: std::ops::Range<usize>,
-) -> Result<String, Problem> {
+) -> Result<String, ConfigProblem> {
     let help = "write the name of its template without `@` and suffix, as in `unit = \"metamcp-server-git\"`";
     match declared {
         Some(unit) if is_unit(unit.get_ref()) => Ok(unit.into_inner()),
         Some(unit) => {
             let message = format!("`{}` is not the name of a unit", unit.get_ref());
-            Err(Problem::at(unit.span(), message).help(help))
+            Err(ConfigProblem::at(unit.span(), message).help(help))
         }
         None => {
             let stem = socket.file_stem().unwrap_or_default().to_string_lossy();
@@ -50,19 +57,19 @@ pub(super) fn unit(
             if is_unit(&unit) {
                 return Ok(unit);
             }
-            Err(Problem::at(place, format!("`{stem}` does not tell the name of the unit"))
+            Err(ConfigProblem::at(place, format!("`{stem}` does not tell the name of the unit"))
                 .help(help))
         }
     }
 }
 
 /// Checks the name of the group of the control socket.
-pub(super) fn group(name: Spanned<String>) -> Result<String, Problem> {
+pub(super) fn group(name: Spanned<String>) -> Result<String, ConfigProblem> {
     if is_group(name.get_ref()) {
         return Ok(name.into_inner());
     }
     let message = format!("`{}` is not the name of a group", name.get_ref().escape_debug());
-    Err(Problem::at(name.span(), message).help(
+    Err(ConfigProblem::at(name.span(), message).help(
         "write the name of a group whose members may use the control socket, as in \"metamcp\"",
     ))
 }

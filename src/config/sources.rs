@@ -18,28 +18,28 @@ use toml::{
 
 use super::{
     Config, Diagnostic, defaults,
-    diagnostic::{Origin, Problem},
-    effective::Said,
+    diagnostic::{ConfigProblem, SettingOrigin},
+    effective::EffectiveValue,
     environment,
-    keys::{self, Kind},
-    load::{self, File, LoadError},
+    keys::{self, ValueKind},
+    load::{self, ConfigFile, LoadError},
     wording::from_toml,
 };
 
 /// What is said of the configuration in one place besides the file. Its value is never printed.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Setting {
+pub struct SourcedSetting {
     /// Where: the name of a variable or of a flag.
-    pub origin: Origin,
+    pub origin: SettingOrigin,
     /// Of what.
-    pub what: What,
+    pub what: SettingTarget,
     /// What is said.
     pub value: String,
 }
 
-/// What a [`Setting`] is about.
+/// What a [`SourcedSetting`] is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum SettingTarget {
     /// The key at this place.
     Key(Vec<String>),
     /// The key that is written so, with points between its parts.
@@ -50,7 +50,7 @@ pub enum What {
     Port,
 }
 
-impl fmt::Debug for Setting {
+impl fmt::Debug for SourcedSetting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Setting").field("origin", &self.origin).finish_non_exhaustive()
     }
@@ -58,29 +58,29 @@ impl fmt::Debug for Setting {
 
 /// All that says how the service is to be.
 #[derive(Clone, Debug, Default)]
-pub struct Sources {
+pub struct ConfigSources {
     /// The configuration file.
     pub file: Option<PathBuf>,
     /// What stands in the place of the file where there is none.
     pub without_file: String,
     /// The variables that may be meant, from [`environment::of_process`].
-    pub variables: Vec<environment::Variable>,
+    pub variables: Vec<environment::EnvironmentVariable>,
     /// The flags, in the order in which they were given.
-    pub flags: Vec<Setting>,
+    pub flags: Vec<SourcedSetting>,
 }
 
 /// What the sources say together.
 #[derive(Debug)]
-pub struct Loaded {
+pub struct LoadedConfig {
     /// The configuration.
     pub config: Config,
     /// Where each value that is no default was said.
-    pub said: Vec<Said>,
+    pub said: Vec<EffectiveValue>,
     /// Variables that look as if they were meant for us, and mean nothing.
     pub unknown: Vec<String>,
 }
 
-impl Sources {
+impl ConfigSources {
     /// Returns the sources that are one file.
     pub fn of_file(path: &Path) -> Self {
         Self { file: Some(path.to_owned()), ..Self::default() }
@@ -91,7 +91,7 @@ impl Sources {
     /// # Errors
     ///
     /// [`LoadError`] when the file cannot be read, or one of them says something that is not meant.
-    pub fn load(&self) -> Result<Loaded, LoadError> {
+    pub fn load(&self) -> Result<LoadedConfig, LoadError> {
         match &self.file {
             Some(path) => self.load_over(load::text(path)?),
             None => self.load_over(self.without_file.clone()),
@@ -103,15 +103,15 @@ impl Sources {
     /// # Errors
     ///
     /// [`LoadError::Content`] when one of them says something that is not meant.
-    pub fn load_read(&self, path: &Path, bytes: &[u8]) -> Result<Loaded, LoadError> {
+    pub fn load_read(&self, path: &Path, bytes: &[u8]) -> Result<LoadedConfig, LoadError> {
         let sources = Self { file: Some(path.to_owned()), ..self.clone() };
         sources.load_over(load::decoded(path, bytes)?)
     }
 
     /// Checks all of it, with `base` as the text of the file.
-    fn load_over(&self, base: String) -> Result<Loaded, LoadError> {
+    fn load_over(&self, base: String) -> Result<LoadedConfig, LoadError> {
         let mut layers = Layers::new(self.file.clone(), base);
-        let problem = |layers: &Layers, problem: Problem| {
+        let problem = |layers: &Layers, problem: ConfigProblem| {
             LoadError::Content(Box::new(layers.locate(problem)))
         };
         let (names, http) = layers.names().map_err(|error| problem(&layers, error))?;
@@ -126,7 +126,7 @@ impl Sources {
                 let is_token = |name: &str| token.is_some_and(|token| token.is_variable(name));
                 let mut unknown = found.unknown;
                 unknown.retain(|name| !is_token(name));
-                Ok(Loaded { config, said, unknown })
+                Ok(LoadedConfig { config, said, unknown })
             }
             Err(error) => Err(problem(&layers, error)),
         }
@@ -139,7 +139,7 @@ const VALUES: &str =
 
 /// The names of the servers, those that may be provisioned included.
 #[derive(Debug, Default)]
-pub(super) struct Names {
+pub(super) struct ServerNames {
     pub(super) declared: Vec<String>,
     pub(super) provisionable: Vec<String>,
 }
@@ -155,7 +155,7 @@ struct Layers {
 /// One line behind the file, or several where a value has line breaks.
 struct Line {
     start: usize,
-    origin: Origin,
+    origin: SettingOrigin,
     /// How many parts the key has.
     depth: usize,
 }
@@ -168,7 +168,7 @@ impl Layers {
     }
 
     /// Returns the names of the servers in the file, and the address that it listens on.
-    fn names(&self) -> Result<(Names, String), Problem> {
+    fn names(&self) -> Result<(ServerNames, String), ConfigProblem> {
         let root = parsed(&self.text, 0)?.into_inner();
         let names = |table: Option<&DeTable<'_>>| {
             let names = table.into_iter().flatten();
@@ -179,17 +179,17 @@ impl Layers {
         let http = table(&root, "listen")
             .and_then(|listen| Some(listen.get("http")?.get_ref().as_str()?.to_owned()))
             .unwrap_or_else(|| defaults::HTTP_ADDRESS.to_string());
-        Ok((Names { declared, provisionable: names(provisionable) }, http))
+        Ok((ServerNames { declared, provisionable: names(provisionable) }, http))
     }
 
     /// Adds what one setting says; `http` is the address as far as it is known.
-    fn add(&mut self, setting: &Setting, http: &mut String) -> Result<(), Box<Diagnostic>> {
+    fn add(&mut self, setting: &SourcedSetting, http: &mut String) -> Result<(), Box<Diagnostic>> {
         let listen = || vec!["listen".to_owned(), "http".to_owned()];
         let (path, value) = match &setting.what {
-            What::Key(path) => (path.clone(), setting.value.clone()),
-            What::Written(key) => (path_of(key, &setting.origin)?, setting.value.clone()),
-            What::Host => (listen(), with_host(http, &setting.value)),
-            What::Port => (listen(), with_port(http, &setting.value)),
+            SettingTarget::Key(path) => (path.clone(), setting.value.clone()),
+            SettingTarget::Written(key) => (path_of(key, &setting.origin)?, setting.value.clone()),
+            SettingTarget::Host => (listen(), with_host(http, &setting.value)),
+            SettingTarget::Port => (listen(), with_port(http, &setting.value)),
         };
         if path == listen() {
             http.clone_from(&value);
@@ -210,7 +210,7 @@ impl Layers {
     }
 
     /// Reads all of it as one.
-    fn read(&self) -> Result<(Config, Vec<Said>), Problem> {
+    fn read(&self) -> Result<(Config, Vec<EffectiveValue>), ConfigProblem> {
         let ends = self.lines.iter().skip(1).map(|line| line.start - 1);
         let ends: Vec<usize> = ends.chain([self.text.len()]).collect();
         // What stands before a line is blanked, so that its parts are where they are in the text.
@@ -228,18 +228,18 @@ impl Layers {
         }
         let said = super::effective::said(&root, &self.text, |offset| self.origin(offset));
         let root = Spanned::new(0..self.text.len(), root);
-        let file = File::deserialize(toml::Deserializer::from(root))
+        let file = ConfigFile::deserialize(toml::Deserializer::from(root))
             .map_err(|error| from_toml(&error, &self.text))?;
         Ok((load::checked(file)?, said))
     }
 
     /// Returns where the text at `offset` was said: the line in the file, or what is behind it.
-    fn origin(&self, offset: usize) -> (Origin, usize) {
+    fn origin(&self, offset: usize) -> (SettingOrigin, usize) {
         match self.line_at(offset) {
             Some(line) => (line.origin.clone(), 0),
             None => {
                 let before = self.text.get(..offset).unwrap_or_default();
-                (Origin::File(self.path.clone()), before.matches('\n').count() + 1)
+                (SettingOrigin::File(self.path.clone()), before.matches('\n').count() + 1)
             }
         }
     }
@@ -248,7 +248,7 @@ impl Layers {
         self.lines.iter().rev().find(|line| line.start <= offset)
     }
 
-    fn locate(&self, problem: Problem) -> Diagnostic {
+    fn locate(&self, problem: ConfigProblem) -> Diagnostic {
         match self.line_at(problem.start()) {
             Some(line) => {
                 let next = self.lines.iter().find(|other| other.start > line.start);
@@ -260,7 +260,7 @@ impl Layers {
     }
 }
 
-fn parsed(text: &str, at: usize) -> Result<Spanned<DeTable<'_>>, Problem> {
+fn parsed(text: &str, at: usize) -> Result<Spanned<DeTable<'_>>, ConfigProblem> {
     DeTable::parse(text).map_err(|error| from_toml(&error, text).moved(at))
 }
 
@@ -290,7 +290,7 @@ fn merge<'i>(base: &mut DeTable<'i>, over: DeTable<'i>, depth: usize) {
 }
 
 /// Reads a key with points between its parts, as TOML does.
-fn path_of(key: &str, origin: &Origin) -> Result<Vec<String>, Box<Diagnostic>> {
+fn path_of(key: &str, origin: &SettingOrigin) -> Result<Vec<String>, Box<Diagnostic>> {
     let wrong = |message: &str| {
         Diagnostic::of(origin.clone(), message).helped("write it as in `--set pool.size=30`")
     };
@@ -330,17 +330,17 @@ pub(crate) fn quoted(text: &str) -> String {
 }
 
 /// Writes a value as TOML: texts may stand without quotes.
-fn written(value: &str, kind: Option<Kind>) -> String {
+fn written(value: &str, kind: Option<ValueKind>) -> String {
     let value = value.trim();
     let is_toml = || DeValue::parse(value).is_ok();
     let is_compound = value.starts_with(['[', '{']);
     let is_quoted = value.len() > 1
         && ['"', '\''].into_iter().any(|quote| value.starts_with(quote) && value.ends_with(quote));
     let as_it_is = match kind {
-        Some(Kind::Text) => is_quoted && is_toml(),
-        Some(Kind::Plain) => is_toml(),
-        Some(Kind::Compound) => is_compound || is_quoted && is_toml(),
-        Some(Kind::Either) => value.starts_with('{') || is_quoted && is_toml(),
+        Some(ValueKind::Text) => is_quoted && is_toml(),
+        Some(ValueKind::Plain) => is_toml(),
+        Some(ValueKind::Compound) => is_compound || is_quoted && is_toml(),
+        Some(ValueKind::Either) => value.starts_with('{') || is_quoted && is_toml(),
         None => is_compound || is_toml(),
     };
     if as_it_is { value.to_owned() } else { quoted(value) }

@@ -1,7 +1,7 @@
 //! Servers that are known to keep state between calls: where all clients share one process, they meet
 //! each other's.
 
-use super::{Server, Sharing, Transport};
+use super::{ServerConfig, SharingMode, TransportConfig};
 
 /// What a command line has in it, and what its server keeps. Source: the documentation of each package.
 const KNOWN: [(&str, &str); 5] = [
@@ -24,11 +24,11 @@ pub fn kept_by<'a>(
     })
 }
 
-impl Server {
+impl ServerConfig {
     /// Returns what all clients share although each might want its own, as far as that is known.
     pub fn shared_state(&self) -> Option<&'static str> {
         match &self.transport {
-            Transport::Stdio { command, args, .. } if self.sharing == Sharing::Shared => {
+            TransportConfig::Stdio { command, args, .. } if self.sharing == SharingMode::Shared => {
                 kept_by(command, args)
             }
             _ => None,

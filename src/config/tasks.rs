@@ -8,46 +8,46 @@ use toml::Spanned;
 
 use super::{
     defaults,
-    diagnostic::Problem,
+    diagnostic::ConfigProblem,
     duration,
     schema::{TaskExpiry, duration_text},
 };
 
 /// What is kept of calls that go on by themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tasks {
+pub struct TasksConfig {
     /// How long a task is kept after its end, with its result: one minute to a day.
     pub expiry: Duration,
 }
 
-impl Default for Tasks {
+impl Default for TasksConfig {
     fn default() -> Self {
         Self { expiry: defaults::TASK_EXPIRY }
     }
 }
 
-/// [`Tasks`] as it stands in the file.
+/// [`TasksConfig`] as it stands in the file.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(inline)]
-pub(super) struct Table {
+pub(super) struct TasksTable {
     /// How long a task that has ended is kept with its result, a minute at least.
     #[schemars(with = "TaskExpiry", extend("default" = duration_text(defaults::TASK_EXPIRY)))]
     expiry: Option<Spanned<String>>,
 }
 
-impl Table {
-    pub(super) fn checked(self) -> Result<Tasks, Problem> {
-        Ok(Tasks { expiry: self.expiry.map_or(Ok(defaults::TASK_EXPIRY), expiry)? })
+impl TasksTable {
+    pub(super) fn checked(self) -> Result<TasksConfig, ConfigProblem> {
+        Ok(TasksConfig { expiry: self.expiry.map_or(Ok(defaults::TASK_EXPIRY), expiry)? })
     }
 }
 
-fn expiry(found: Spanned<String>) -> Result<Duration, Problem> {
+fn expiry(found: Spanned<String>) -> Result<Duration, ConfigProblem> {
     match duration::parse(found.get_ref()) {
         Ok(expiry) if expiry >= defaults::TASK_EXPIRY_MIN => Ok(expiry),
-        Ok(_) => Err(Problem::at(found.span(), format!("`expiry` is `{}`", found.get_ref()))
+        Ok(_) => Err(ConfigProblem::at(found.span(), format!("`expiry` is `{}`", found.get_ref()))
             .help("use \"1m\" to \"24h\": a result is to be there until somebody reads it")),
-        Err(message) => Err(Problem::at(found.span(), message)
+        Err(message) => Err(ConfigProblem::at(found.span(), message)
             .help("write a number and a unit, \"1m\" to \"24h\", as in \"1h\"")),
     }
 }

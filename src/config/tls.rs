@@ -9,11 +9,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{Secret, diagnostic::Problem, secret::SecretError};
+use super::{SecretValue, diagnostic::ConfigProblem, secret::SecretError};
 
 /// Where certificate and key are: `listen.tls`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tls {
+pub struct TlsConfig {
     /// The server's certificate, and after it those that lead to one that clients know.
     pub certificate: PemSource,
     /// The private key of the first certificate.
@@ -53,11 +53,11 @@ impl fmt::Display for PemSource {
     }
 }
 
-/// [`Tls`] as it stands in the file.
+/// [`TlsConfig`] as it stands in the file.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline, extend("required" = ["certificate", "key"]))]
-pub(super) struct Table {
+pub(super) struct TlsTable {
     /// The certificate of the service and then those of its issuers: the absolute path of a PEM file,
     /// or `credential:NAME`.
     #[schemars(with = "Option<String>", regex(pattern = "^(/.*|credential:[^./][^/]*)$"))]
@@ -71,40 +71,42 @@ pub(super) struct Table {
 const EXAMPLES: &str =
     "write the absolute path of a PEM file, or the name of a credential as in \"credential:tls\"";
 
-impl Table {
-    pub(super) fn checked(table: Option<Spanned<Self>>) -> Result<Option<Tls>, Problem> {
+impl TlsTable {
+    pub(super) fn checked(
+        table: Option<Spanned<Self>>,
+    ) -> Result<Option<TlsConfig>, ConfigProblem> {
         let Some(table) = table else { return Ok(None) };
         let place = table.span();
         let Self { certificate, key } = table.into_inner();
         let source = |value: Option<Spanned<String>>, name: &str| match value {
             Some(value) => source(value, name),
-            None => Err(Problem::at(place.clone(), format!("`tls` without `{name}`"))
+            None => Err(ConfigProblem::at(place.clone(), format!("`tls` without `{name}`"))
                 .help(format!("add `{name}`: {EXAMPLES}"))),
         };
         let certificate = source(certificate, "certificate")?;
-        Ok(Some(Tls { certificate, key: source(key, "key")? }))
+        Ok(Some(TlsConfig { certificate, key: source(key, "key")? }))
     }
 }
 
-fn source(value: Spanned<String>, name: &str) -> Result<PemSource, Problem> {
+fn source(value: Spanned<String>, name: &str) -> Result<PemSource, ConfigProblem> {
     let span = value.span();
-    let problem = |message: String| Err(Problem::at(span.clone(), message).help(EXAMPLES));
+    let problem = |message: String| Err(ConfigProblem::at(span.clone(), message).help(EXAMPLES));
     let text = value.into_inner();
     if text.contains("-----BEGIN") {
         return problem(format!("`{name}` is a PEM text itself"));
     }
-    match Secret::from(text) {
-        Secret::Credential(credential) if Secret::is_credential_name(&credential) => {
+    match SecretValue::from(text) {
+        SecretValue::Credential(credential) if SecretValue::is_credential_name(&credential) => {
             Ok(PemSource::Credential(credential))
         }
-        Secret::Credential(credential) => {
+        SecretValue::Credential(credential) => {
             problem(format!("`credential:{credential}` is not a credential name"))
         }
-        Secret::Env(_) => problem(format!("`{name}` cannot be in a variable")),
-        Secret::Literal(path) if Path::new(&path).is_absolute() && !path.contains('\0') => {
+        SecretValue::Env(_) => problem(format!("`{name}` cannot be in a variable")),
+        SecretValue::Literal(path) if Path::new(&path).is_absolute() && !path.contains('\0') => {
             Ok(PemSource::File(path.into()))
         }
-        Secret::Literal(_) => problem(format!("`{name}` is not an absolute path")),
+        SecretValue::Literal(_) => problem(format!("`{name}` is not an absolute path")),
     }
 }
 

@@ -4,13 +4,13 @@ use std::{fmt, path::Path};
 
 use toml::Spanned;
 
-use super::{Secret, diagnostic::Problem, secret::SecretError};
+use super::{SecretValue, diagnostic::ConfigProblem, secret::SecretError};
 
 /// Where the token is: never in the file itself, which others may read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TokenPlace(Secret);
+pub struct TokenLocation(SecretValue);
 
-impl TokenPlace {
+impl TokenLocation {
     /// Reads the value. References lead into the directory `credentials`.
     ///
     /// # Errors
@@ -22,11 +22,11 @@ impl TokenPlace {
 
     /// Tells whether it is in the variable `name`.
     pub(super) fn is_variable(&self, name: &str) -> bool {
-        matches!(&self.0, Secret::Env(variable) if variable == name)
+        matches!(&self.0, SecretValue::Env(variable) if variable == name)
     }
 }
 
-impl fmt::Display for TokenPlace {
+impl fmt::Display for TokenLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // References print as they are written; a literal is none of ours.
         write!(f, "{:?}", self.0)
@@ -38,22 +38,26 @@ const EXAMPLES: &str =
     "others could read it here: write \"credential:NAME\", or \"env:NAME\" for a variable";
 
 /// Checks `listen.token`.
-pub(super) fn checked(token: Option<Spanned<String>>) -> Result<Option<TokenPlace>, Problem> {
+pub(super) fn checked(
+    token: Option<Spanned<String>>,
+) -> Result<Option<TokenLocation>, ConfigProblem> {
     let Some(token) = token else { return Ok(None) };
     let place = token.span();
-    let problem = |message: String, help: &str| Err(Problem::at(place, message).help(help));
-    match Secret::from(token.into_inner()) {
-        Secret::Credential(name) if !Secret::is_credential_name(&name) => problem(
+    let problem = |message: String, help: &str| Err(ConfigProblem::at(place, message).help(help));
+    match SecretValue::from(token.into_inner()) {
+        SecretValue::Credential(name) if !SecretValue::is_credential_name(&name) => problem(
             format!("`credential:{name}` is not a credential name"),
             "write the plain name of a file, as in \"credential:token\"",
         ),
-        Secret::Env(name) if name.is_empty() || name.contains(['=', '\0']) => problem(
+        SecretValue::Env(name) if name.is_empty() || name.contains(['=', '\0']) => problem(
             "`token` names no variable".to_owned(),
             "write the name of one, as in \"env:METAMCP_TOKEN\"",
         ),
         // Not shown: it may be the token.
-        Secret::Literal(_) => problem("`token` is not a reference".to_owned(), EXAMPLES),
-        reference @ (Secret::Credential(_) | Secret::Env(_)) => Ok(Some(TokenPlace(reference))),
+        SecretValue::Literal(_) => problem("`token` is not a reference".to_owned(), EXAMPLES),
+        reference @ (SecretValue::Credential(_) | SecretValue::Env(_)) => {
+            Ok(Some(TokenLocation(reference)))
+        }
     }
 }
 

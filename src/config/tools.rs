@@ -8,15 +8,15 @@ use toml::Spanned;
 
 use super::{
     defaults,
-    diagnostic::Problem,
+    diagnostic::ConfigProblem,
     duration,
-    schema::{Debounce, duration_text},
-    word::Word,
+    schema::{DebounceSchema, duration_text},
+    word::NamedValue,
 };
 
 /// What the view `meta` shows of itself, and what its tools may return.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tools {
+pub struct ToolsConfig {
     /// Which meta-tools it has: at least one set, each once.
     pub sets: Vec<ToolSet>,
     /// Whether its definitions ask clients to keep them in view.
@@ -51,7 +51,7 @@ impl ToolSet {
     }
 }
 
-impl Default for Tools {
+impl Default for ToolsConfig {
     fn default() -> Self {
         Self {
             sets: vec![ToolSet::Core],
@@ -64,14 +64,14 @@ impl Default for Tools {
     }
 }
 
-/// [`Tools`] as it stands in the file.
+/// [`ToolsConfig`] as it stands in the file.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(inline)]
-pub(super) struct Table {
+pub(super) struct ToolsTable {
     /// Which meta-tools the view `meta` has.
     #[schemars(with = "Vec<ToolSet>", length(min = 1), extend("default" = ["core"], "uniqueItems" = true))]
-    sets: Option<Spanned<Vec<Spanned<Word<ToolSet>>>>>,
+    sets: Option<Spanned<Vec<Spanned<NamedValue<ToolSet>>>>>,
     /// Whether the meta-tools ask clients that search for tools themselves to keep them in view.
     #[schemars(with = "bool", extend("default" = true))]
     always_load: Option<bool>,
@@ -80,7 +80,7 @@ pub(super) struct Table {
     list_changed: Option<bool>,
     /// How long a notice of a changed list or an updated resource waits for more of the same, in
     /// every view; up to a minute.
-    #[schemars(with = "Debounce", extend("default" = duration_text(defaults::LIST_CHANGED_DEBOUNCE)))]
+    #[schemars(with = "DebounceSchema", extend("default" = duration_text(defaults::LIST_CHANGED_DEBOUNCE)))]
     list_changed_debounce: Option<Spanned<String>>,
     /// How large a result may be that a meta-tool returns whole, in bytes; of a larger one, a preview.
     #[schemars(with = "usize", range(min = defaults::RESULT_BYTES_RANGE.0, max = defaults::RESULT_BYTES_RANGE.1), extend("default" = defaults::RESULT_BYTES_MAX))]
@@ -90,18 +90,18 @@ pub(super) struct Table {
     max_steps: Option<Spanned<usize>>,
 }
 
-impl Table {
-    pub(super) fn checked(self) -> Result<Tools, Problem> {
-        let defaults = Tools::default();
+impl ToolsTable {
+    pub(super) fn checked(self) -> Result<ToolsConfig, ConfigProblem> {
+        let defaults = ToolsConfig::default();
         let within = |key: &str, found: Option<Spanned<usize>>, default, (least, most)| match found
         {
             Some(found) if !(least..=most).contains(found.get_ref()) => {
                 let message = format!("`{key}` is {}", found.get_ref());
-                Err(Problem::at(found.span(), message).help(format!("use {least} to {most}")))
+                Err(ConfigProblem::at(found.span(), message).help(format!("use {least} to {most}")))
             }
             found => Ok(found.map_or(default, Spanned::into_inner)),
         };
-        Ok(Tools {
+        Ok(ToolsConfig {
             sets: self.sets.map(sets).transpose()?.unwrap_or(defaults.sets),
             always_load: self.always_load.unwrap_or(defaults.always_load),
             list_changed: self.list_changed.unwrap_or(defaults.list_changed),
@@ -126,37 +126,37 @@ impl Table {
     }
 }
 
-fn sets(found: Spanned<Vec<Spanned<Word<ToolSet>>>>) -> Result<Vec<ToolSet>, Problem> {
+fn sets(found: Spanned<Vec<Spanned<NamedValue<ToolSet>>>>) -> Result<Vec<ToolSet>, ConfigProblem> {
     let place = found.span();
     let mut sets = Vec::new();
     for set in found.into_inner() {
         let (place, set) = (set.span(), set.into_inner().0);
         if sets.contains(&set) {
-            return Err(Problem::at(place, format!("`{}` is there twice", set.name()))
+            return Err(ConfigProblem::at(place, format!("`{}` is there twice", set.name()))
                 .help("remove one of the two"));
         }
         sets.push(set);
     }
     if sets.is_empty() {
-        return Err(Problem::at(place, "`sets` is empty").help(
+        return Err(ConfigProblem::at(place, "`sets` is empty").help(
             "a view without tools is of no use: write \"core\", \"metatools\" or both, or leave the key out",
         ));
     }
     Ok(sets)
 }
 
-fn debounce(found: Spanned<String>) -> Result<Duration, Problem> {
+fn debounce(found: Spanned<String>) -> Result<Duration, ConfigProblem> {
     let most = defaults::LIST_CHANGED_DEBOUNCE_MAX;
     match duration::parse(found.get_ref()) {
         Ok(window) if window <= most => Ok(window),
         Ok(_) => {
             let message = format!("`list_changed_debounce` is `{}`", found.get_ref());
-            Err(Problem::at(found.span(), message).help(format!(
+            Err(ConfigProblem::at(found.span(), message).help(format!(
                 "use {} s or less; clients are told nothing with `list_changed = false`",
                 most.as_secs()
             )))
         }
-        Err(message) => Err(Problem::at(found.span(), message).help(
+        Err(message) => Err(ConfigProblem::at(found.span(), message).help(
             "write a number and a unit, as in \"150ms\"; clients are told nothing with `list_changed = false`",
         )),
     }
@@ -169,8 +169,8 @@ mod tests {
 
     #[test]
     fn every_key_of_the_tools_is_read() {
-        assert_eq!(good("").tools, Tools::default());
-        assert_eq!(good("[tools]\n").tools, Tools::default());
+        assert_eq!(good("").tools, ToolsConfig::default());
+        assert_eq!(good("[tools]\n").tools, ToolsConfig::default());
         let text = r#"
             [tools]
             sets = ["metatools", "core"]
@@ -180,7 +180,7 @@ mod tests {
             result_bytes_max = 4096
             max_steps = 64
         "#;
-        let expected = Tools {
+        let expected = ToolsConfig {
             sets: vec![ToolSet::Metatools, ToolSet::Core],
             always_load: false,
             list_changed: false,

@@ -3,12 +3,12 @@
 use hyper::Uri;
 use toml::Spanned;
 
-use super::diagnostic::Problem;
+use super::diagnostic::ConfigProblem;
 
 /// Checks the URL of an endpoint over HTTP, with TLS or without; `example` says how one is written.
-pub(super) fn web(text: &Spanned<String>, example: &str) -> Result<Uri, Problem> {
+pub(super) fn web(text: &Spanned<String>, example: &str) -> Result<Uri, ConfigProblem> {
     let problem = |why: &str| {
-        Problem::at(text.span(), format!("`{}` {why}", shown(text.get_ref()))).help(example)
+        ConfigProblem::at(text.span(), format!("`{}` {why}", shown(text.get_ref()))).help(example)
     };
     let url: Uri = text.get_ref().parse().map_err(|_| problem("is not a URL"))?;
     let authority = url.authority().map(|authority| authority.as_str()).unwrap_or_default();

@@ -5,41 +5,45 @@ use std::collections::BTreeMap;
 
 use toml::Spanned;
 
-use super::{Secret, diagnostic::Problem};
+use super::{SecretValue, diagnostic::ConfigProblem};
 
 /// The table as it stands in the file.
-pub(super) type Table = Spanned<BTreeMap<Spanned<String>, Secret>>;
+pub(super) type VariableTable = Spanned<BTreeMap<Spanned<String>, SecretValue>>;
 
 /// Returns the variables for a child.
-pub(super) fn of_environment(table: Option<Table>) -> Result<BTreeMap<String, Secret>, Problem> {
+pub(super) fn of_environment(
+    table: Option<VariableTable>,
+) -> Result<BTreeMap<String, SecretValue>, ConfigProblem> {
     checked(table, is_variable, is_text, "an environment variable")
 }
 
 /// Returns the headers for an endpoint.
-pub(super) fn of_headers(table: Option<Table>) -> Result<BTreeMap<String, Secret>, Problem> {
+pub(super) fn of_headers(
+    table: Option<VariableTable>,
+) -> Result<BTreeMap<String, SecretValue>, ConfigProblem> {
     checked(table, is_header, is_header_text, "a header to set")
 }
 
 fn checked(
-    table: Option<Table>,
+    table: Option<VariableTable>,
     is_name: fn(&str) -> bool,
     is_value: fn(&str) -> bool,
     what: &str,
-) -> Result<BTreeMap<String, Secret>, Problem> {
+) -> Result<BTreeMap<String, SecretValue>, ConfigProblem> {
     let Some(table) = table else { return Ok(BTreeMap::new()) };
     let mut checked = BTreeMap::new();
     for (name, value) in table.into_inner() {
-        let problem = |message: String| Problem::at(name.span(), message);
+        let problem = |message: String| ConfigProblem::at(name.span(), message);
         if !is_name(name.get_ref()) {
             return Err(problem(format!("`{}` is not the name of {what}", name.get_ref())));
         }
         match &value {
-            Secret::Literal(text) if !is_value(text) => {
+            SecretValue::Literal(text) if !is_value(text) => {
                 let message =
                     format!("the value of `{}` has characters that cannot be sent", name.get_ref());
                 return Err(problem(message).help("remove line breaks and NUL characters"));
             }
-            Secret::Credential(credential) if !Secret::is_credential_name(credential) => {
+            SecretValue::Credential(credential) if !SecretValue::is_credential_name(credential) => {
                 return Err(problem(format!("`credential:{credential}` is not a credential name"))
                     .help("write the plain name of a file, as in \"credential:token\""));
             }

@@ -12,9 +12,9 @@ pub(super) const EXPECTED: &str = "one of the words";
 
 /// A word that names one value of `T`.
 #[derive(Clone, Copy)]
-pub(super) struct Word<T>(pub(super) T);
+pub(super) struct NamedValue<T>(pub(super) T);
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Word<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for NamedValue<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_str(Found(PhantomData))
     }
@@ -23,7 +23,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Word<T> {
 struct Found<T>(PhantomData<T>);
 
 impl<'de, T: Deserialize<'de>> Visitor<'de> for Found<T> {
-    type Value = Word<T>;
+    type Value = NamedValue<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(EXPECTED)?;
@@ -37,6 +37,6 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for Found<T> {
     }
 
     fn visit_str<E: de::Error>(self, name: &str) -> Result<Self::Value, E> {
-        T::deserialize(StrDeserializer::new(name)).map(Word)
+        T::deserialize(StrDeserializer::new(name)).map(NamedValue)
     }
 }

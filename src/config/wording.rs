@@ -1,6 +1,6 @@
 //! What the TOML parser says, in our words and with a suggestion.
 
-use super::{diagnostic::Problem, lifecycle, word};
+use super::{diagnostic::ConfigProblem, lifecycle, word};
 
 /// What serde calls what it found, and what we call it.
 const FOUND: [(&str, &str); 5] = [
@@ -21,7 +21,7 @@ const ADDRESS: &str = "write an address and a port, as in \"127.0.0.1:12011\"";
 const TABLE: &str = "write a table: its name in brackets on a line of its own, then its keys";
 
 /// Turns the parser's message into ours, with a suggestion for what it did not expect.
-pub(super) fn from_toml(error: &toml::de::Error, text: &str) -> Problem {
+pub(super) fn from_toml(error: &toml::de::Error, text: &str) -> ConfigProblem {
     let span = error.span().unwrap_or(0..0);
     let message = error.message().trim_end().replace('\n', ", ");
     let (message, help) = if is_array_of_tables(text, span.start) {
@@ -43,7 +43,7 @@ pub(super) fn from_toml(error: &toml::de::Error, text: &str) -> Problem {
     let end = text[span.start.min(text.len())..]
         .find('\n')
         .map_or(span.end, |newline| span.end.min(span.start + newline));
-    let problem = Problem::at(span.start..end.max(span.start), message);
+    let problem = ConfigProblem::at(span.start..end.max(span.start), message);
     match help {
         Some(help) => problem.help(help),
         None => problem,

@@ -2,22 +2,22 @@
 
 use bytes::Bytes;
 
-use super::{Owner, Question};
+use super::{ServerRequest, SessionOwner};
 use crate::{
     name::ServerName,
-    protocol::{Message, mcp::List},
+    protocol::{Message, mcp::ListKind},
 };
 
 /// Something that a server sent besides the answer to a request.
 #[derive(Debug)]
-pub enum Aside {
+pub enum SideMessage {
     /// A notification.
     Notification(Message),
     /// A request of its own.
-    Question(Question),
+    Question(ServerRequest),
 }
 
-impl Aside {
+impl SideMessage {
     /// Returns the message.
     pub fn message(&self) -> &Message {
         match self {
@@ -50,9 +50,9 @@ pub struct Announcement {
     /// The generation of the connection that it came on.
     pub generation: u64,
     /// Whose connection it is, when it is not everybody's.
-    pub owner: Option<Owner>,
+    pub owner: Option<SessionOwner>,
     /// What was sent.
-    pub aside: Aside,
+    pub aside: SideMessage,
 }
 
 /// The sender of a notice.
@@ -74,8 +74,8 @@ impl Announcement {
     }
 
     /// Returns the notice that `list` of `server` has changed, for everybody or for `owner`.
-    pub fn of_change(server: ServerName, owner: Option<Owner>, list: List) -> Self {
-        let aside = Aside::Notification(Message::notification(list.notice(), None));
+    pub fn of_change(server: ServerName, owner: Option<SessionOwner>, list: ListKind) -> Self {
+        let aside = SideMessage::Notification(Message::notification(list.notice(), None));
         // No matter on which connection: it is told of the server.
         Self { server, generation: OURS, owner, aside }
     }

@@ -9,34 +9,34 @@ use std::{
 use futures_util::future::BoxFuture;
 use tokio::time::{self, Instant};
 
-use super::{Aside, Connection, Failure, Inbox, Limits, Link, http};
+use super::{Connection, ConnectionLimits, Inbox, Link, RequestFailure, SideMessage, http};
 use crate::{
     config::defaults,
-    protocol::{Message, Pieces, mcp::method},
+    protocol::{ByteChunks, Message, mcp::method},
 };
 
 /// A request in flight. Dropping it cancels the request at the server.
-pub struct Call {
+pub struct PendingRequest {
     connection: Arc<Connection>,
     id: u64,
     inbox: Arc<Inbox>,
     /// The POST that carries it and brings its answer, where the link has one for each request.
     posting: Option<BoxFuture<'static, ()>>,
-    limits: Limits,
+    limits: ConnectionLimits,
     silent_until: Instant,
     ends: Instant,
     /// It is on its way to the server.
     is_sent: bool,
     /// The protocol lets it be cancelled.
     is_cancellable: bool,
-    kind: Kind,
+    kind: RequestOrigin,
     /// Its answer is of no use to anybody, so that the server's stream can be let go.
     is_cancelled: bool,
 }
 
 /// Whose request it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum RequestOrigin {
     /// That of a client, who can be asked something on its stream.
     OfClient,
     /// Ours.
@@ -45,7 +45,7 @@ pub(super) enum Kind {
     Probe,
 }
 
-impl Kind {
+impl RequestOrigin {
     /// Tells whether no client waits for it.
     pub(super) fn is_ours(self) -> bool {
         match self {
@@ -57,9 +57,9 @@ impl Kind {
 
 /// What comes back for a request.
 #[derive(Debug)]
-pub enum Event {
+pub enum CallEvent {
     /// Something that belongs to the request; the answer is still to come.
-    Aside(Aside),
+    Aside(SideMessage),
     /// The answer, a result or an error. Nothing comes after it.
     Answer(Message),
     /// The server has ended its stream before the answer, which we will fetch: it wants those who
@@ -67,14 +67,18 @@ pub enum Event {
     Deferred,
 }
 
-impl From<Aside> for Event {
-    fn from(aside: Aside) -> Self {
+impl From<SideMessage> for CallEvent {
+    fn from(aside: SideMessage) -> Self {
         Self::Aside(aside)
     }
 }
 
-impl Call {
-    pub(super) fn new(connection: Arc<Connection>, kind: Kind, limits: Limits) -> Self {
+impl PendingRequest {
+    pub(super) fn new(
+        connection: Arc<Connection>,
+        kind: RequestOrigin,
+        limits: ConnectionLimits,
+    ) -> Self {
         let now = Instant::now();
         Self {
             connection,
@@ -95,7 +99,7 @@ impl Call {
         Arc::clone(&self.inbox)
     }
 
-    /// Puts it aside until [`Call::resume`]: nobody can pick up what comes meanwhile.
+    /// Puts it aside until [`PendingRequest::resume`]: nobody can pick up what comes meanwhile.
     pub fn hold(&self) {
         self.inbox.hold(true);
     }
@@ -120,9 +124,9 @@ impl Call {
     pub(super) async fn send(
         &mut self,
         request: &Message,
-        frame: Pieces,
+        frame: ByteChunks,
         is_cancellable: bool,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), RequestFailure> {
         match &self.connection.link {
             Link::Stdio(link) => {
                 // A child that does not read fills its queue: the wait for it is bounded too.
@@ -133,8 +137,8 @@ impl Call {
             }
             Link::Http(_) => {
                 let connection = Arc::clone(&self.connection);
-                let post = http::Post { id: self.id, request: request.clone(), frame };
-                let posting = http::Link::post(connection, post, self.inbox());
+                let post = http::OutgoingPost { id: self.id, request: request.clone(), frame };
+                let posting = http::HttpLink::post(connection, post, self.inbox());
                 self.posting = Some(posting);
             }
         }
@@ -146,12 +150,12 @@ impl Call {
     ///
     /// # Errors
     ///
-    /// [`Failure`] when no answer will come; nothing comes after it either.
+    /// [`RequestFailure`] when no answer will come; nothing comes after it either.
     ///
     /// # Cancel safety
     ///
     /// Safe: nothing is lost, and the next call goes on.
-    pub async fn next(&mut self) -> Result<Event, Failure> {
+    pub async fn next(&mut self) -> Result<CallEvent, RequestFailure> {
         let deadline = self.silent_until.min(self.ends);
         // Not a race of two: a server that never stops sending would leave the clock no turn.
         let coming = std::future::poll_fn(|context| self.poll_next(context));
@@ -159,7 +163,7 @@ impl Call {
             Ok(event) => {
                 // While its client is asked something, the server has nothing to say.
                 let silence = match &event {
-                    Ok(Event::Aside(Aside::Question(_))) => {
+                    Ok(CallEvent::Aside(SideMessage::Question(_))) => {
                         self.limits.silence.max(defaults::INPUT_TIMEOUT)
                     }
                     Ok(_) | Err(_) => self.limits.silence,
@@ -176,16 +180,16 @@ impl Call {
     }
 
     /// Nothing came in time: of the server neither, perhaps.
-    fn timed_out(&self, after: Duration) -> Failure {
-        if self.kind != Kind::Probe {
+    fn timed_out(&self, after: Duration) -> RequestFailure {
+        if self.kind != RequestOrigin::Probe {
             let has_older = self.connection.mux().has_older(self.id);
             let patience = self.limits.silence.min(after);
             self.connection.counters.heard.missed_answer(patience, has_older);
         }
-        Failure::Timeout { after }
+        RequestFailure::Timeout { after }
     }
 
-    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Result<Event, Failure>> {
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Result<CallEvent, RequestFailure>> {
         if let Some(posting) = &mut self.posting {
             // What has come before is picked up before more is read.
             if let Some(event) = self.inbox.take() {
@@ -204,19 +208,21 @@ impl Call {
     ///
     /// # Errors
     ///
-    /// As [`Call::next`].
+    /// As [`PendingRequest::next`].
     ///
     /// # Cancel safety
     ///
     /// Dropping it cancels the request at the server.
-    pub async fn finish(mut self) -> Result<Message, Failure> {
+    pub async fn finish(mut self) -> Result<Message, RequestFailure> {
         loop {
             match self.next().await? {
-                Event::Answer(answer) => return Ok(answer),
-                Event::Aside(aside) if aside.message().method() == Some(method::LOG_MESSAGE) => {
+                CallEvent::Answer(answer) => return Ok(answer),
+                CallEvent::Aside(aside)
+                    if aside.message().method() == Some(method::LOG_MESSAGE) =>
+                {
                     self.connection.announce(aside);
                 }
-                Event::Aside(_) | Event::Deferred => {}
+                CallEvent::Aside(_) | CallEvent::Deferred => {}
             }
         }
     }
@@ -230,7 +236,7 @@ impl Call {
     }
 }
 
-impl Drop for Call {
+impl Drop for PendingRequest {
     fn drop(&mut self) {
         let was_sent = self.is_sent && self.is_cancellable;
         self.connection.give_up(self.id, self.is_cancelled, was_sent);

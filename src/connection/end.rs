@@ -2,7 +2,7 @@
 
 use std::{sync::atomic::Ordering, time::Duration};
 
-use super::{Connection, Failure, Mux, Waiter};
+use super::{Connection, Mux, RequestFailure, Waiter};
 
 impl Connection {
     /// Tells whether a new request may use the connection.
@@ -29,7 +29,7 @@ impl Connection {
     }
 
     /// Returns why the connection went, once that is known.
-    pub fn reason(&self) -> Option<&Failure> {
+    pub fn reason(&self) -> Option<&RequestFailure> {
         self.reason.get()
     }
 
@@ -80,7 +80,7 @@ impl Connection {
     }
 
     /// Takes no new requests, for `reason`; those that run may still finish.
-    pub(super) fn retire(&self, reason: Failure) {
+    pub(super) fn retire(&self, reason: RequestFailure) {
         if self.reason.set(reason).is_ok() {
             self.counters.heard.lost();
         }
@@ -88,7 +88,7 @@ impl Connection {
     }
 
     /// No answer will come any more: everything that still waits fails.
-    pub(super) fn lose(&self, failure: Failure) {
+    pub(super) fn lose(&self, failure: RequestFailure) {
         let _first_counts = self.reason.set(failure.clone());
         self.gone.cancel();
         let waiters = self.mux().drain();

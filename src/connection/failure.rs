@@ -6,7 +6,7 @@ use hyper::StatusCode;
 
 use crate::{
     budget::{MEMORY_EXHAUSTED, MemoryExhausted},
-    child::{ErrorOutput, Exit, Kind},
+    child::{ChildExit, ErrorOutput, StdioServerKind},
     config::defaults,
     fault::Fault,
     protocol::depth::DEPTH_MAX,
@@ -16,14 +16,14 @@ use crate::{
 ///
 /// Cheap to clone: when a link goes down, everybody who waits is told.
 #[derive(Clone, Debug, thiserror::Error)]
-pub enum Failure {
+pub enum RequestFailure {
     /// The stdio server ended.
     #[error("the server's {kind} {exit}{}", quote(.kind, .output))]
     Exited {
         /// What it was.
-        kind: Kind,
+        kind: StdioServerKind,
         /// How it ended.
-        exit: Exit,
+        exit: ChildExit,
         /// What it wrote to standard error, or what its journal has.
         output: ErrorOutput,
     },
@@ -31,11 +31,11 @@ pub enum Failure {
     #[error("the server's {kind} closed its {pipe} {}{}", and_then(*.exit), quote(.kind, .output))]
     HungUp {
         /// What it was.
-        kind: Kind,
+        kind: StdioServerKind,
         /// What it closed.
-        pipe: Pipe,
+        pipe: TransportKind,
         /// How it ended afterwards.
-        exit: Exit,
+        exit: ChildExit,
         /// What it wrote to standard error.
         output: ErrorOutput,
     },
@@ -111,14 +111,14 @@ pub enum Failure {
 
 /// What a server is spoken to over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pipe {
+pub enum TransportKind {
     /// Where it reads.
     Input,
     /// Where it writes.
     Output,
 }
 
-impl fmt::Display for Pipe {
+impl fmt::Display for TransportKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Input => "standard input",
@@ -137,23 +137,23 @@ fn spoken(time: Duration) -> String {
 }
 
 /// Tells how a server ended that had hung up: by a signal of ours, mostly.
-fn and_then(exit: Exit) -> String {
+fn and_then(exit: ChildExit) -> String {
     match exit {
-        Exit::Status(status) if status.code().is_some() => format!("and then {exit}"),
-        Exit::Status(_) | Exit::Unknown => "and was ended".to_owned(),
-        Exit::Pending => "and has not ended yet".to_owned(),
+        ChildExit::Status(status) if status.code().is_some() => format!("and then {exit}"),
+        ChildExit::Status(_) | ChildExit::Unknown => "and was ended".to_owned(),
+        ChildExit::Pending => "and has not ended yet".to_owned(),
     }
 }
 
-fn quote(kind: &Kind, output: &ErrorOutput) -> String {
+fn quote(kind: &StdioServerKind, output: &ErrorOutput) -> String {
     let told = output.quoted();
     match kind {
         _ if told.is_empty() => String::new(),
-        Kind::Process if output.is_of_start => {
+        StdioServerKind::Process if output.is_of_start => {
             format!(", at its start it wrote `{told}`")
         }
-        Kind::Process => format!(", its last words were `{told}`"),
-        Kind::Unit(_) => format!(", its journal ends with `{told}`"),
+        StdioServerKind::Process => format!(", its last words were `{told}`"),
+        StdioServerKind::Unit(_) => format!(", its journal ends with `{told}`"),
     }
 }
 
@@ -161,7 +161,7 @@ fn about(body: &str) -> String {
     if body.is_empty() { String::new() } else { format!(": {body}") }
 }
 
-impl Failure {
+impl RequestFailure {
     /// Returns the last lines that clients may read of a server that has ended, oldest first.
     pub fn last_words(&self) -> &[String] {
         match self {
@@ -292,10 +292,10 @@ impl Failure {
     /// Returns what the caller can do about it.
     pub fn hint(&self) -> Cow<'static, str> {
         let hint = match self {
-            Self::Exited { kind: Kind::Process, .. } => {
+            Self::Exited { kind: StdioServerKind::Process, .. } => {
                 "Call again: the server is started anew. Its own log is in the journal under MCP_SERVER."
             }
-            Self::Exited { kind: Kind::Unit(name), .. } => {
+            Self::Exited { kind: StdioServerKind::Unit(name), .. } => {
                 return format!(
                     "Call again: the server is started anew. Its own log: `journalctl -u '{name}@*'`."
                 )
@@ -341,9 +341,9 @@ impl Failure {
 mod tests {
     use super::*;
 
-    fn status(code: u16) -> Failure {
+    fn status(code: u16) -> RequestFailure {
         let status = StatusCode::from_u16(code).expect("a status");
-        Failure::Status { status, body: "".into() }
+        RequestFailure::Status { status, body: "".into() }
     }
 
     #[test]
@@ -353,7 +353,7 @@ mod tests {
             (Duration::from_secs(60), "60 s"),
             (Duration::from_nanos(1_500_400_000), "1.5 s"),
         ] {
-            let told = Failure::Timeout { after }.to_string();
+            let told = RequestFailure::Timeout { after }.to_string();
             assert_eq!(told, format!("no answer within {words}"));
         }
     }
@@ -363,24 +363,24 @@ mod tests {
         let after = Duration::from_secs(1);
         let lost = StatusCode::NOT_FOUND;
         for (failure, fault) in [
-            (Failure::Closed, Fault::Cancelled),
-            (Failure::Gone, Fault::Offline),
-            (Failure::Connect("refused".into()), Fault::Offline),
-            (Failure::SessionLost(lost), Fault::Http),
-            (Failure::Unresponsive, Fault::Offline),
+            (RequestFailure::Closed, Fault::Cancelled),
+            (RequestFailure::Gone, Fault::Offline),
+            (RequestFailure::Connect("refused".into()), Fault::Offline),
+            (RequestFailure::SessionLost(lost), Fault::Http),
+            (RequestFailure::Unresponsive, Fault::Offline),
             (status(401), Fault::Auth),
             (status(403), Fault::Auth),
             (status(404), Fault::Http),
             (status(503), Fault::Http),
             (status(200), Fault::Other),
-            (Failure::BrokenOff("reset".into()), Fault::Offline),
-            (Failure::Oversized { length: 1 }, Fault::Protocol),
-            (Failure::AnswerTooDeep, Fault::Protocol),
-            (Failure::TooDeep, Fault::Cancelled),
-            (Failure::Timeout { after }, Fault::Offline),
-            (Failure::NotInTime { after }, Fault::Offline),
-            (Failure::Overrun, Fault::Cancelled),
-            (Failure::Saturated, Fault::Cancelled),
+            (RequestFailure::BrokenOff("reset".into()), Fault::Offline),
+            (RequestFailure::Oversized { length: 1 }, Fault::Protocol),
+            (RequestFailure::AnswerTooDeep, Fault::Protocol),
+            (RequestFailure::TooDeep, Fault::Cancelled),
+            (RequestFailure::Timeout { after }, Fault::Offline),
+            (RequestFailure::NotInTime { after }, Fault::Offline),
+            (RequestFailure::Overrun, Fault::Cancelled),
+            (RequestFailure::Saturated, Fault::Cancelled),
         ] {
             assert_eq!(failure.fault(), fault, "{failure}");
         }
@@ -388,17 +388,18 @@ mod tests {
 
     #[test]
     fn what_a_server_says_of_credentials_in_other_words_is_not_believed() {
-        let page = Failure::Status {
+        let page = RequestFailure::Status {
             status: StatusCode::INTERNAL_SERVER_ERROR,
             body: "401 Unauthorized: invalid_token".into(),
         };
         assert_eq!(page.fault(), Fault::Http);
-        assert_eq!(Failure::BrokenOff("403 forbidden".into()).fault(), Fault::Offline);
+        assert_eq!(RequestFailure::BrokenOff("403 forbidden".into()).fault(), Fault::Offline);
     }
 
     fn exited(lines: &[String]) -> String {
         let output = ErrorOutput { lines: lines.to_vec(), is_of_start: false };
-        Failure::Exited { kind: Kind::Process, exit: Exit::Unknown, output }.to_string()
+        RequestFailure::Exited { kind: StdioServerKind::Process, exit: ChildExit::Unknown, output }
+            .to_string()
     }
 
     #[test]
@@ -414,16 +415,16 @@ mod tests {
     #[test]
     fn a_server_that_hung_up_is_not_said_to_have_ended_by_our_signal() {
         use std::{os::unix::process::ExitStatusExt as _, process::ExitStatus};
-        let status = |raw| Exit::Status(ExitStatus::from_raw(raw));
+        let status = |raw| ChildExit::Status(ExitStatus::from_raw(raw));
         for (exit, told) in [
             (status(15), "closed its standard output and was ended"),
             (status(3 << 8), "closed its standard output and then exited with code 3"),
-            (Exit::Unknown, "closed its standard output and was ended"),
-            (Exit::Pending, "closed its standard output and has not ended yet"),
+            (ChildExit::Unknown, "closed its standard output and was ended"),
+            (ChildExit::Pending, "closed its standard output and has not ended yet"),
         ] {
-            let failure = Failure::HungUp {
-                kind: Kind::Process,
-                pipe: Pipe::Output,
+            let failure = RequestFailure::HungUp {
+                kind: StdioServerKind::Process,
+                pipe: TransportKind::Output,
                 exit,
                 output: ErrorOutput { lines: vec!["bye".to_owned()], is_of_start: false },
             };
@@ -439,8 +440,11 @@ mod tests {
     #[test]
     fn what_a_unit_wrote_is_in_its_journal() {
         let output = ErrorOutput { lines: vec!["no licence".to_owned()], is_of_start: false };
-        let failure =
-            Failure::Exited { kind: Kind::Unit("git".into()), exit: Exit::Unknown, output };
+        let failure = RequestFailure::Exited {
+            kind: StdioServerKind::Unit("git".into()),
+            exit: ChildExit::Unknown,
+            output,
+        };
         assert_eq!(
             failure.to_string(),
             "the server's unit `git` ended, its journal ends with `no licence`"

@@ -7,20 +7,20 @@ use std::{sync::Arc, time::Duration};
 use tokio::time;
 
 use super::{
-    Connection, Failure, Link,
-    keepalive::{Concern, Keepalive, Sight, Step},
+    Connection, Link, RequestFailure,
+    keepalive::{Keepalive, KeepaliveAction, KeepaliveReason, KeepaliveView},
 };
-use crate::config::Health;
+use crate::config::HealthConfig;
 
 /// Pings the server of an established connection until that is gone, and retires it when nobody
 /// answers. `is_kept_alive` says that the server is to be there also while nobody asks.
-pub(super) async fn watch(connection: Arc<Connection>, health: Health, is_kept_alive: bool) {
+pub(super) async fn watch(connection: Arc<Connection>, health: HealthConfig, is_kept_alive: bool) {
     let Some(interval) = health.interval else { return };
     tokio::select! {
         () = connection.gone() => {}
         () = watch_until_dead(&connection, interval, health, is_kept_alive) => {
             tracing::warn!(mcp_server = %connection.server, "server does not answer pings");
-            connection.retire(Failure::Unresponsive);
+            connection.retire(RequestFailure::Unresponsive);
             if connection.is_child() {
                 // What runs there gets no answer either, and the next one waits for its end.
                 connection.close();
@@ -32,19 +32,19 @@ pub(super) async fn watch(connection: Arc<Connection>, health: Health, is_kept_a
 async fn watch_until_dead(
     connection: &Arc<Connection>,
     interval: Duration,
-    health: Health,
+    health: HealthConfig,
     is_kept_alive: bool,
 ) {
     let heard = &connection.counters.heard;
     let mut keepalive = Keepalive::new(interval, health.timeout, health.failures);
     loop {
         let concern = connection.concern(is_kept_alive);
-        match keepalive.step(Sight { now: heard.age(), heard: heard.last(), concern }) {
-            Step::Rest => heard.suspected().await,
-            Step::Wait(pause) => {
+        match keepalive.step(KeepaliveView { now: heard.age(), heard: heard.last(), concern }) {
+            KeepaliveAction::Rest => heard.suspected().await,
+            KeepaliveAction::Wait(pause) => {
                 let _until_suspected = time::timeout(pause, heard.suspected()).await;
             }
-            Step::Ping { patience } => {
+            KeepaliveAction::Ping { patience } => {
                 heard.pinged();
                 match ping(connection, patience).await {
                     Ok(()) => heard.now(),
@@ -55,33 +55,33 @@ async fn watch_until_dead(
                     }
                 }
             }
-            Step::GiveUp => return,
+            KeepaliveAction::GiveUp => return,
         }
     }
 }
 
 /// Any answer is a sign of life, a refusal too.
-async fn ping(connection: &Arc<Connection>, patience: Duration) -> Result<(), Failure> {
+async fn ping(connection: &Arc<Connection>, patience: Duration) -> Result<(), RequestFailure> {
     match connection.probe(patience).await.map(drop) {
         // Somebody is there, and a new session would not help.
-        Err(Failure::Status { status, .. }) if status.is_client_error() => Ok(()),
+        Err(RequestFailure::Status { status, .. }) if status.is_client_error() => Ok(()),
         answered => answered,
     }
 }
 
 impl Connection {
     /// Returns why it matters now whether the server lives.
-    fn concern(&self, is_kept_alive: bool) -> Concern {
+    fn concern(&self, is_kept_alive: bool) -> KeepaliveReason {
         // An answer that nobody waits for any more is work too, but not for ever.
         self.expire(self.since.elapsed());
         match (&self.link, self.counters.heard.suspected_at()) {
-            (Link::Http(_), Some(_)) => Concern::Suspect,
+            (Link::Http(_), Some(_)) => KeepaliveReason::Suspect,
             // It answers its requests side by side, and its end is not seen.
-            (Link::Http(_), None) => Concern::Kept,
-            (Link::Stdio(_), Some(since)) => Concern::Stuck { since },
-            (Link::Stdio(_), None) if !is_kept_alive => Concern::Nobodys,
-            (Link::Stdio(_), None) if self.is_quiet() => Concern::Kept,
-            (Link::Stdio(_), None) => Concern::Working,
+            (Link::Http(_), None) => KeepaliveReason::Kept,
+            (Link::Stdio(_), Some(since)) => KeepaliveReason::Stuck { since },
+            (Link::Stdio(_), None) if !is_kept_alive => KeepaliveReason::Nobodys,
+            (Link::Stdio(_), None) if self.is_quiet() => KeepaliveReason::Kept,
+            (Link::Stdio(_), None) => KeepaliveReason::Working,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! MCP servers inside a test: tasks instead of processes, so that time can be virtual.
 //!
-//! [`Servers`] is the launcher; a server is known by the `command` that it is declared with. Its
-//! tool `echo` answers at once with its arguments, `wait` when [`Server::release`] lets it, and `ask`
+//! [`InProcessLauncher`] is the launcher; a server is known by the `command` that it is declared with. Its
+//! tool `echo` answers at once with its arguments, `wait` when [`InProcessServer::release`] lets it, and `ask`
 //! asks its client something before it waits.
 
 use std::{
@@ -29,8 +29,8 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::{Announcement, Dialer};
 use crate::{
     child::{
-        Exit, Home, Kind, LaunchError, Launched, Launcher, SpawnError, Tenant, ladder::Descent,
-        launch::Pipes,
+        ChildExit, LaunchError, LaunchSite, LaunchedServer, Launcher, RunningServer, SpawnError,
+        StdioServerKind, ladder::Escalation, launch::ServerPipes,
     },
     config::{self, defaults},
 };
@@ -46,7 +46,7 @@ const SAID_MAX: usize = 256;
 
 /// How a server behaves that is launched from now on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Manner {
+pub(crate) enum ServerBehaviour {
     /// As it should.
     #[default]
     Good,
@@ -72,15 +72,15 @@ pub(crate) enum Manner {
 
 /// Launches servers, each a task.
 #[derive(Debug, Default)]
-pub(crate) struct Servers {
+pub(crate) struct InProcessLauncher {
     tasks: TaskTracker,
-    known: Mutex<BTreeMap<String, Arc<Server>>>,
+    known: Mutex<BTreeMap<String, Arc<InProcessServer>>>,
 }
 
 /// What a server was and is, all of its instances together.
 #[derive(Debug)]
-pub(crate) struct Server {
-    manner: Mutex<Manner>,
+pub(crate) struct InProcessServer {
+    manner: Mutex<ServerBehaviour>,
     n_launches: AtomicUsize,
     n_living: AtomicUsize,
     n_living_max: AtomicUsize,
@@ -101,16 +101,18 @@ pub(crate) struct Server {
     death: Mutex<CancellationToken>,
 }
 
-impl Servers {
+impl InProcessLauncher {
     /// Returns a launcher of servers that are all good so far.
     pub(crate) fn new() -> Arc<Self> {
         Arc::default()
     }
 
     /// Returns the server that is declared with `command`.
-    pub(crate) fn of(&self, command: &str) -> Arc<Server> {
+    pub(crate) fn of(&self, command: &str) -> Arc<InProcessServer> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(known.entry(command.to_owned()).or_insert_with(|| Arc::new(Server::new())))
+        Arc::clone(
+            known.entry(command.to_owned()).or_insert_with(|| Arc::new(InProcessServer::new())),
+        )
     }
 
     /// Returns those that were launched, by what they are declared with.
@@ -130,8 +132,8 @@ impl Servers {
 }
 
 /// Returns the declaration of a server with `command` and nothing else.
-pub(crate) fn declared(command: &str) -> config::Server {
-    config::Server::new(config::Transport::Stdio {
+pub(crate) fn declared(command: &str) -> config::ServerConfig {
+    config::ServerConfig::new(config::TransportConfig::Stdio {
         command: command.to_owned(),
         args: Vec::new(),
         env: BTreeMap::new(),
@@ -139,7 +141,7 @@ pub(crate) fn declared(command: &str) -> config::Server {
     })
 }
 
-impl Server {
+impl InProcessServer {
     fn new() -> Self {
         Self {
             manner: Mutex::default(),
@@ -160,11 +162,11 @@ impl Server {
     }
 
     /// Has instances that are launched from now on behave so.
-    pub(crate) fn behave(&self, manner: Manner) {
+    pub(crate) fn behave(&self, manner: ServerBehaviour) {
         *self.manner.lock().unwrap_or_else(PoisonError::into_inner) = manner;
     }
 
-    fn manner(&self) -> Manner {
+    fn manner(&self) -> ServerBehaviour {
         *self.manner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -234,7 +236,7 @@ impl Server {
         std::mem::take(&mut *death).cancel();
     }
 
-    fn start(self: &Arc<Self>, tasks: &TaskTracker) -> Launched {
+    fn start(self: &Arc<Self>, tasks: &TaskTracker) -> LaunchedServer {
         let (stdin, input) = duplex(PIPE_BYTES);
         let (output, stdout) = duplex(PIPE_BYTES);
         let n_living = self.n_living.fetch_add(1, Relaxed) + 1;
@@ -247,21 +249,21 @@ impl Server {
             server.n_living.fetch_sub(1, Relaxed);
             ended.cancel();
         });
-        let pipes = Pipes { stdin: Box::new(stdin), stdout: Box::new(stdout), stderr: None };
-        Launched { tenant: Box::new(guest), pipes }
+        let pipes = ServerPipes { stdin: Box::new(stdin), stdout: Box::new(stdout), stderr: None };
+        LaunchedServer { tenant: Box::new(guest), pipes }
     }
 
     async fn live(&self, input: DuplexStream, mut output: DuplexStream) {
         let manner = self.manner();
-        if manner == Manner::Crashes {
+        if manner == ServerBehaviour::Crashes {
             return;
         }
-        if manner == Manner::HangsUp {
+        if manner == ServerBehaviour::HangsUp {
             drop(output);
             std::future::pending::<()>().await;
             return;
         }
-        if matches!(manner, Manner::SlowModern | Manner::SlowBoth) {
+        if matches!(manner, ServerBehaviour::SlowModern | ServerBehaviour::SlowBoth) {
             self.releases.acquire().await.expect("never closed").forget();
         }
         let mut lines = BufReader::new(input).lines();
@@ -272,7 +274,7 @@ impl Server {
                     let _hung_up = output.write_all(format!("{said}\n").as_bytes()).await;
                 }
                 line = lines.next_line() => match line {
-                    Ok(Some(line)) if manner != Manner::Hangs => {
+                    Ok(Some(line)) if manner != ServerBehaviour::Hangs => {
                         answers.extend(question(&line));
                         answers.extend(self.answer(&line));
                     }
@@ -284,7 +286,7 @@ impl Server {
                 }
             }
         }
-        if manner == Manner::Clings {
+        if manner == ServerBehaviour::Clings {
             std::future::pending::<()>().await;
         }
     }
@@ -342,25 +344,30 @@ impl Server {
     }
 }
 
-impl Launcher for Servers {
-    fn launch<'a>(&'a self, home: &'a Home) -> BoxFuture<'a, Result<Launched, LaunchError>> {
+impl Launcher for InProcessLauncher {
+    fn launch<'a>(
+        &'a self,
+        home: &'a LaunchSite,
+    ) -> BoxFuture<'a, Result<LaunchedServer, LaunchError>> {
         let command = match home {
-            Home::Program(program) => &*program.command,
-            Home::Unit(unit) => &*unit.name,
+            LaunchSite::Program(program) => &*program.command,
+            LaunchSite::Unit(unit) => &*unit.name,
         };
         let server = self.of(command);
         server.n_launches.fetch_add(1, Relaxed);
         Box::pin(ready(match server.manner() {
-            Manner::Missing => Err(SpawnError::NotFound { command: command.to_owned() }.into()),
-            Manner::Good
-            | Manner::Crashes
-            | Manner::Hangs
-            | Manner::HangsUp
-            | Manner::Clings
-            | Manner::Taciturn
-            | Manner::Modern
-            | Manner::SlowModern
-            | Manner::SlowBoth => Ok(server.start(&self.tasks)),
+            ServerBehaviour::Missing => {
+                Err(SpawnError::NotFound { command: command.to_owned() }.into())
+            }
+            ServerBehaviour::Good
+            | ServerBehaviour::Crashes
+            | ServerBehaviour::Hangs
+            | ServerBehaviour::HangsUp
+            | ServerBehaviour::Clings
+            | ServerBehaviour::Taciturn
+            | ServerBehaviour::Modern
+            | ServerBehaviour::SlowModern
+            | ServerBehaviour::SlowBoth => Ok(server.start(&self.tasks)),
         }))
     }
 }
@@ -372,28 +379,28 @@ struct Guest {
     ended: CancellationToken,
 }
 
-impl Tenant for Guest {
-    fn kind(&self) -> Kind {
-        Kind::Process
+impl RunningServer for Guest {
+    fn kind(&self) -> StdioServerKind {
+        StdioServerKind::Process
     }
 
     fn pid(&self) -> Option<u32> {
         None
     }
 
-    fn wait(&mut self) -> BoxFuture<'_, Exit> {
+    fn wait(&mut self) -> BoxFuture<'_, ChildExit> {
         Box::pin(async {
             self.ended.cancelled().await;
-            Exit::Unknown
+            ChildExit::Unknown
         })
     }
 
-    fn see_off(mut self: Box<Self>, hurry: CancellationToken) -> BoxFuture<'static, Exit> {
+    fn see_off(mut self: Box<Self>, hurry: CancellationToken) -> BoxFuture<'static, ChildExit> {
         Box::pin(async move {
             tokio::select! {
                 biased;
                 exit = self.wait() => return exit,
-                () = Descent::new(hurry).end() => self.death.cancel(),
+                () = Escalation::new(hurry).end() => self.death.cancel(),
             }
             self.wait().await
         })
@@ -402,18 +409,20 @@ impl Tenant for Guest {
 
 /// Returns what a server of this manner answers to what opens a connection, if it answers that in
 /// its own way: that may be nothing.
-fn opened(manner: Manner, message: &Value) -> Option<Option<Value>> {
+fn opened(manner: ServerBehaviour, message: &Value) -> Option<Option<Value>> {
     let id = &message["id"];
     let is_modern = match manner {
-        Manner::Taciturn => return (message["method"] == "server/discover").then_some(None),
-        Manner::Modern | Manner::SlowModern => true,
-        Manner::SlowBoth => false,
-        Manner::Good
-        | Manner::Missing
-        | Manner::Crashes
-        | Manner::Hangs
-        | Manner::HangsUp
-        | Manner::Clings => return None,
+        ServerBehaviour::Taciturn => {
+            return (message["method"] == "server/discover").then_some(None);
+        }
+        ServerBehaviour::Modern | ServerBehaviour::SlowModern => true,
+        ServerBehaviour::SlowBoth => false,
+        ServerBehaviour::Good
+        | ServerBehaviour::Missing
+        | ServerBehaviour::Crashes
+        | ServerBehaviour::Hangs
+        | ServerBehaviour::HangsUp
+        | ServerBehaviour::Clings => return None,
     };
     let answer = match message["method"].as_str()? {
         "server/discover" => json!({ "jsonrpc": "2.0", "id": id, "result": {

@@ -15,8 +15,8 @@ use std::sync::{Arc, atomic::Ordering};
 use bytes::Bytes;
 
 use super::{
-    Announcement, Aside, Connection, Failure, Link, Party, Question, Waiter, announcement,
-    inbox::Full, mux::Settled,
+    Announcement, Connection, ConnectionOwner, Link, RequestFailure, ServerRequest, SideMessage,
+    Waiter, announcement, inbox::InboxFull, mux::SettledRequest,
 };
 use crate::{
     budget,
@@ -24,11 +24,11 @@ use crate::{
     era::listening,
     holder::Account,
     protocol::{
-        Era, Level, Message, ParseError, RpcError, Shape,
+        Era, LoggingLevel, Message, MessageKind, ParseError, RpcError,
         depth::DEPTH_MAX,
         error::{INVALID_REQUEST, METHOD_NOT_FOUND},
-        jsonrpc::Part,
-        mcp::{List, method},
+        jsonrpc::MessagePart,
+        mcp::{ListKind, method},
         version,
     },
 };
@@ -41,13 +41,13 @@ impl Connection {
         match read_in_place(bytes.len(), || Message::parse_lossy(bytes)) {
             // A copy, as what came was not UTF-8.
             Ok(message) if message.bytes().as_ptr() != start => {
-                let id = message.integer(Part::Id);
+                let id = message.integer(MessagePart::Id);
                 let account = via.and_then(|via| self.account_of(via));
                 match message.wrapped(|bytes| budget::counted(account, bytes)) {
                     Ok(message) => self.receive(message, via),
                     Err(exhausted) => {
                         if let Some(id) = id {
-                            self.fail(id, Failure::NoMemory(exhausted));
+                            self.fail(id, RequestFailure::NoMemory(exhausted));
                         }
                     }
                 }
@@ -64,20 +64,20 @@ impl Connection {
 
     /// Refuses a message of the server that is nested too deep: an answer fails for the client that
     /// has asked, and a question is answered with an error.
-    fn refuse_depth(&self, shape: Shape, id: Option<&str>, via: Option<u64>) {
+    fn refuse_depth(&self, shape: MessageKind, id: Option<&str>, via: Option<u64>) {
         self.counters.heard.without_answer();
         match shape {
-            Shape::Response => {
+            MessageKind::Response => {
                 if let Some(asked) = id.and_then(|id| id.parse().ok()).or(via) {
-                    self.fail(asked, Failure::AnswerTooDeep);
+                    self.fail(asked, RequestFailure::AnswerTooDeep);
                 }
             }
-            Shape::Request => {
+            MessageKind::Request => {
                 let text = format!("arrays and objects are nested deeper than {DEPTH_MAX} levels");
                 let error = RpcError::new(INVALID_REQUEST, "TOO_DEEP", text);
                 self.deliver_soon(error.render(id));
             }
-            Shape::Notification => {}
+            MessageKind::Notification => {}
         }
     }
 
@@ -85,22 +85,22 @@ impl Connection {
     /// transport has such streams.
     pub(super) fn receive(self: &Arc<Self>, message: Message, via: Option<u64>) {
         match message.shape() {
-            Shape::Response => return self.answered(message, via),
-            Shape::Notification => self.notified(message, via),
-            Shape::Request => self.asked(message, via),
+            MessageKind::Response => return self.answered(message, via),
+            MessageKind::Notification => self.notified(message, via),
+            MessageKind::Request => self.asked(message, via),
         }
         self.counters.heard.without_answer();
     }
 
     fn answered(&self, message: Message, via: Option<u64>) {
-        let id = message.integer(Part::Id);
+        let id = message.integer(MessagePart::Id);
         let settled = self.settle(id);
         match settled {
-            Settled::Unknown => self.counters.heard.without_answer(),
-            Settled::Wanted(_) | Settled::Drained(_) => self.counters.heard.answer(),
+            SettledRequest::Unknown => self.counters.heard.without_answer(),
+            SettledRequest::Wanted(_) | SettledRequest::Drained(_) => self.counters.heard.answer(),
         }
         match settled {
-            Settled::Wanted(waiter) => {
+            SettledRequest::Wanted(waiter) => {
                 let start = message.bytes().as_ptr();
                 let message = match waiter.lists_tools {
                     Some(is_first) => self.screen(message, is_first),
@@ -114,13 +114,13 @@ impl Connection {
                     Some(_) => Ok(message),
                     None => message.wrapped(|bytes| budget::attributed(account, bytes)),
                 };
-                waiter.inbox.settle(counted.map_err(Failure::NoMemory));
+                waiter.inbox.settle(counted.map_err(RequestFailure::NoMemory));
             }
             // A client that has gone left its request behind, to be drained.
-            Settled::Drained(_) => {
+            SettledRequest::Drained(_) => {
                 self.counters.late.fetch_add(1, Ordering::Relaxed);
             }
-            Settled::Unknown => {
+            SettledRequest::Unknown => {
                 self.counters.late.fetch_add(1, Ordering::Relaxed);
                 tracing::debug!(mcp_server = %self.server, ?id, "late answer dropped");
             }
@@ -130,7 +130,7 @@ impl Connection {
     /// Takes note that the request `id` was answered, for which nobody waits any more.
     pub(super) fn drained(&self, id: u64) {
         self.counters.heard.answer();
-        if let Settled::Drained(_) = self.settle(Some(id)) {
+        if let SettledRequest::Drained(_) = self.settle(Some(id)) {
             self.counters.late.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -141,8 +141,8 @@ impl Connection {
     }
 
     /// Ends the wait for the request `id`, and tells those who wait for the last one.
-    fn settle(&self, id: Option<u64>) -> Settled<Waiter> {
-        let Some(id) = id else { return Settled::Unknown };
+    fn settle(&self, id: Option<u64>) -> SettledRequest<Waiter> {
+        let Some(id) = id else { return SettledRequest::Unknown };
         let (settled, is_idle) = {
             let mut mux = self.mux();
             (mux.settle(id), mux.in_flight() == 0)
@@ -163,19 +163,20 @@ impl Connection {
         };
         match message.method() {
             Some(method::PROGRESS) => {
-                let token = message.integer(Part::ProgressToken);
+                let token = message.integer(MessagePart::ProgressToken);
                 // Progress that nobody asked for has no token to be told under.
-                return self
-                    .hand(Aside::Notification(message), via, token, |waiter| waiter.has_token);
+                return self.hand(SideMessage::Notification(message), via, token, |waiter| {
+                    waiter.has_token
+                });
             }
-            Some(method::TOOLS_CHANGED) => self.lists.bump(List::Tools),
-            Some(method::PROMPTS_CHANGED) => self.lists.bump(List::Prompts),
-            Some(method::RESOURCES_CHANGED) => self.lists.bump(List::Resources),
+            Some(method::TOOLS_CHANGED) => self.lists.bump(ListKind::Tools),
+            Some(method::PROMPTS_CHANGED) => self.lists.bump(ListKind::Prompts),
+            Some(method::RESOURCES_CHANGED) => self.lists.bump(ListKind::Resources),
             Some(method::RESOURCE_UPDATED) => {}
             // The server takes back what it asked: the news goes where the question went.
             Some(method::CANCELLED) => {
-                if !matches!(self.party, Party::Shared) {
-                    self.put(Aside::Notification(message), via);
+                if !matches!(self.party, ConnectionOwner::Shared) {
+                    self.put(SideMessage::Notification(message), via);
                 }
                 return;
             }
@@ -183,22 +184,22 @@ impl Connection {
                 // A server without sessions writes only for requests that have asked for it. That
                 // we read its lists meanwhile takes nothing from a client.
                 let is_modern = self.era() == Era::Modern;
-                let level = Level::of(&message);
+                let level = LoggingLevel::of(&message);
                 let may_be = |waiter: &Waiter| {
                     !waiter.is_ours
                         && (!is_modern || waiter.level.is_some_and(|least| level >= least))
                 };
                 let sole = self.mux().sole(may_be);
                 if sole.is_some() {
-                    return self.hand(Aside::Notification(message), via, sole, |_| true);
+                    return self.hand(SideMessage::Notification(message), via, sole, |_| true);
                 }
             }
             _ if via.is_some() => {
-                return self.hand(Aside::Notification(message), via, via, |_| true);
+                return self.hand(SideMessage::Notification(message), via, via, |_| true);
             }
             _ => {}
         }
-        self.announce(Aside::Notification(message));
+        self.announce(SideMessage::Notification(message));
     }
 
     /// Takes what is about a subscription of ours; returns what is for clients, without a trace of
@@ -207,14 +208,14 @@ impl Connection {
         let subscription = listening::subscription(&message);
         match message.method() {
             Some(method::SUBSCRIPTIONS_ACKNOWLEDGED) => {
-                self.hand(Aside::Notification(message), via, subscription.or(via), |_| true);
+                self.hand(SideMessage::Notification(message), via, subscription.or(via), |_| true);
                 None
             }
             // It ends a subscription, and nothing else. Source: MCP 2026-07-28, "Cancellation".
             Some(method::CANCELLED) => {
-                let id = message.integer(Part::CancelledId);
+                let id = message.integer(MessagePart::CancelledId);
                 if let Some(id) = id.filter(|id| self.mux().is_probe(*id)) {
-                    self.fail(id, Failure::BrokenOff("the server has ended it".into()));
+                    self.fail(id, RequestFailure::BrokenOff("the server has ended it".into()));
                 }
                 None
             }
@@ -237,7 +238,7 @@ impl Connection {
 
     /// Passes a server's request on to whom it concerns, or answers it.
     fn asked(self: &Arc<Self>, request: Message, via: Option<u64>) {
-        let id = request.part(Part::Id).unwrap_or("null");
+        let id = request.part(MessagePart::Id).unwrap_or("null");
         match request.method() {
             // Source: MCP 2026-07-28, "stdio" and "Streamable HTTP": it must not.
             other if self.era() == Era::Modern => {
@@ -259,7 +260,7 @@ impl Connection {
                 self.deliver_soon(error.render(Some(id)));
             }
             Some(method::PING) => self.deliver_soon(Message::response(id, "{}")),
-            other if matches!(self.party, Party::Shared) => {
+            other if matches!(self.party, ConnectionOwner::Shared) => {
                 let name = other.unwrap_or_default();
                 tracing::debug!(mcp_server = %self.server, mcp_method = name, "server request refused");
                 let error = RpcError::new(
@@ -271,17 +272,17 @@ impl Connection {
                 );
                 self.deliver_soon(error.render(Some(id)));
             }
-            _ => self.put(Aside::Question(Question::new(request, self)), via),
+            _ => self.put(SideMessage::Question(ServerRequest::new(request, self)), via),
         }
     }
 
     /// Hands something to the client that has this connection: on the stream of the request that
     /// caused it where that is known, else of another one, else of none. A request of ours has no
     /// client.
-    fn put(&self, aside: Aside, via: Option<u64>) {
+    fn put(&self, aside: SideMessage, via: Option<u64>) {
         // The stream of a request that was answered is still read when another client has the
         // connection already: that one has nothing to do with it.
-        let is_past = via.is_some() && matches!(self.party, Party::Exclusive);
+        let is_past = via.is_some() && matches!(self.party, ConnectionOwner::Exclusive);
         let id = {
             let mux = self.mux();
             let has_client = |waiter: &Waiter| !waiter.is_ours;
@@ -301,7 +302,7 @@ impl Connection {
     /// others on this connection.
     fn hand(
         &self,
-        aside: Aside,
+        aside: SideMessage,
         via: Option<u64>,
         id: Option<u64>,
         is_for: impl FnOnce(&Waiter) -> bool,
@@ -334,13 +335,13 @@ impl Connection {
         };
         match inbox.push(aside) {
             Ok(()) => {}
-            Err(Full::Dropped) => {
+            Err(InboxFull::Dropped) => {
                 self.counters.overflow.fetch_add(1, Ordering::Relaxed);
             }
-            Err(Full::Overrun) => {
+            Err(InboxFull::Overrun) => {
                 self.counters.cut_off.fetch_add(1, Ordering::Relaxed);
                 tracing::warn!(mcp_server = %self.server, "a client does not read: its request is given up");
-                inbox.settle(Err(Failure::Overrun));
+                inbox.settle(Err(RequestFailure::Overrun));
                 self.give_up(id, true, true);
             }
         }
@@ -382,25 +383,25 @@ impl Connection {
 
     /// Says that the lists of this server may be others than clients know.
     pub fn tell_changed(&self) {
-        for list in [List::Tools, List::Prompts, List::Resources] {
+        for list in [ListKind::Tools, ListKind::Prompts, ListKind::Resources] {
             if self.profile().is_some_and(|profile| profile.has(list.capability())) {
                 let notice = Message::notification(list.notice(), None);
-                self.announce_as(announcement::OURS, Aside::Notification(notice));
+                self.announce_as(announcement::OURS, SideMessage::Notification(notice));
             }
         }
     }
 
     /// Hands something on that belongs to no request.
-    pub(super) fn announce(&self, aside: Aside) {
+    pub(super) fn announce(&self, aside: SideMessage) {
         self.announce_as(self.generation, aside);
     }
 
-    fn announce_as(&self, generation: u64, aside: Aside) {
+    fn announce_as(&self, generation: u64, aside: SideMessage) {
         let owner = match &self.party {
-            Party::Owned(owner) => Some(owner.clone()),
+            ConnectionOwner::Owned(owner) => Some(owner.clone()),
             // Between two clients, it is for nobody.
-            Party::Exclusive => return,
-            Party::Shared => None,
+            ConnectionOwner::Exclusive => return,
+            ConnectionOwner::Shared => None,
         };
         let announcement = Announcement { server: self.server.clone(), generation, owner, aside };
         if self.announcements.try_send(announcement).is_err() {
@@ -419,8 +420,8 @@ impl Connection {
     }
 
     /// Fails the request `id` alone, if somebody still waits for it.
-    pub(super) fn fail(&self, id: u64, failure: Failure) {
-        if let Settled::Wanted(waiter) = self.settle(Some(id)) {
+    pub(super) fn fail(&self, id: u64, failure: RequestFailure) {
+        if let SettledRequest::Wanted(waiter) = self.settle(Some(id)) {
             waiter.inbox.settle(Err(failure));
         }
     }

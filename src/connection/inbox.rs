@@ -12,7 +12,7 @@ use std::{
 
 use tokio::time::Instant;
 
-use super::{Aside, Event, Failure};
+use super::{CallEvent, RequestFailure, SideMessage};
 use crate::{config::defaults, protocol::Message};
 
 /// The place where one request's answer, and what comes before it, is put down and picked up.
@@ -21,14 +21,14 @@ pub(super) struct Inbox(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    asides: VecDeque<Aside>,
+    asides: VecDeque<SideMessage>,
     /// The size of all of them.
     n_bytes: usize,
     /// Since when nothing has been picked up although there was no room any more.
     full_since: Option<Instant>,
     /// Whoever picks it up is away, as the protocol wants it.
     is_held: bool,
-    outcome: Option<Result<Message, Failure>>,
+    outcome: Option<Result<Message, RequestFailure>>,
     /// The answer was deferred, and nobody has picked that up yet.
     is_deferred: bool,
     reader: Option<Waker>,
@@ -41,7 +41,7 @@ struct State {
 
 /// There is no room for what has come.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Full {
+pub(super) enum InboxFull {
     /// Whoever picks it up was slow for a moment: this one is dropped.
     Dropped,
     /// Nobody has picked anything up for [`defaults::OVERRUN_PATIENCE`].
@@ -49,21 +49,21 @@ pub(super) enum Full {
 }
 
 impl State {
-    fn take(&mut self) -> Option<Result<Event, Failure>> {
+    fn take(&mut self) -> Option<Result<CallEvent, RequestFailure>> {
         self.full_since = None;
         if let Some(aside) = self.asides.pop_front() {
             self.n_bytes -= aside.message().bytes().len();
             return Some(Ok(aside.into()));
         }
         let is_deferred = mem::take(&mut self.is_deferred);
-        let answer = self.outcome.take().map(|outcome| outcome.map(Event::Answer));
-        answer.or(is_deferred.then_some(Ok(Event::Deferred)))
+        let answer = self.outcome.take().map(|outcome| outcome.map(CallEvent::Answer));
+        answer.or(is_deferred.then_some(Ok(CallEvent::Deferred)))
     }
 }
 
 impl Inbox {
     /// Puts down something that comes before the answer; after a close it is dropped.
-    pub(super) fn push(&self, aside: Aside) -> Result<(), Full> {
+    pub(super) fn push(&self, aside: SideMessage) -> Result<(), InboxFull> {
         let mut state = self.state();
         if state.is_closed || state.outcome.is_some() {
             drop(state); // Before the aside, whose end may be told to the server.
@@ -76,12 +76,12 @@ impl Inbox {
         {
             if state.is_held {
                 drop(state); // Before the aside, as above.
-                return Err(Full::Dropped);
+                return Err(InboxFull::Dropped);
             }
             let full_since = *state.full_since.get_or_insert_with(Instant::now);
             drop(state); // Before the aside, as above.
             let is_overrun = full_since.elapsed() >= defaults::OVERRUN_PATIENCE;
-            return Err(if is_overrun { Full::Overrun } else { Full::Dropped });
+            return Err(if is_overrun { InboxFull::Overrun } else { InboxFull::Dropped });
         }
         state.n_bytes = n_bytes;
         state.asides.push_back(aside);
@@ -109,7 +109,7 @@ impl Inbox {
     }
 
     /// Puts down the answer, or why there will be none. The first one counts.
-    pub(super) fn settle(&self, outcome: Result<Message, Failure>) {
+    pub(super) fn settle(&self, outcome: Result<Message, RequestFailure>) {
         let mut state = self.state();
         if state.outcome.is_none() {
             state.outcome = Some(outcome);
@@ -121,14 +121,17 @@ impl Inbox {
 
     /// Picks up what came first, if there is anything. Whoever waited is not woken any more: it is
     /// here.
-    pub(super) fn take(&self) -> Option<Result<Event, Failure>> {
+    pub(super) fn take(&self) -> Option<Result<CallEvent, RequestFailure>> {
         let mut state = self.state();
         let _here = state.reader.take();
         state.take()
     }
 
     /// Picks up what came first, and is woken when there is something.
-    pub(super) fn poll_next(&self, context: &mut Context<'_>) -> Poll<Result<Event, Failure>> {
+    pub(super) fn poll_next(
+        &self,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<CallEvent, RequestFailure>> {
         let mut state = self.state();
         match state.take() {
             Some(event) => Poll::Ready(event),
@@ -222,12 +225,12 @@ mod tests {
 
     use super::*;
 
-    fn notification(n_bytes: usize) -> Aside {
+    fn notification(n_bytes: usize) -> SideMessage {
         let params = format!("\"{}\"", "x".repeat(n_bytes));
-        Aside::Notification(Message::notification("notifications/x", Some(&params)))
+        SideMessage::Notification(Message::notification("notifications/x", Some(&params)))
     }
 
-    fn poll(inbox: &Inbox) -> Poll<Result<Event, Failure>> {
+    fn poll(inbox: &Inbox) -> Poll<Result<CallEvent, RequestFailure>> {
         inbox.poll_next(&mut Context::from_waker(Waker::noop()))
     }
 
@@ -238,11 +241,11 @@ mod tests {
         inbox.push(notification(1)).expect("room");
         let answer = Message::parse(Message::response("1", "{}")).expect("a response");
         inbox.settle(Ok(answer));
-        inbox.settle(Err(Failure::Closed));
+        inbox.settle(Err(RequestFailure::Closed));
         inbox.push(notification(1)).expect("dropped");
 
-        assert!(matches!(poll(&inbox), Poll::Ready(Ok(Event::Aside(_)))));
-        assert!(matches!(poll(&inbox), Poll::Ready(Ok(Event::Answer(_)))));
+        assert!(matches!(poll(&inbox), Poll::Ready(Ok(CallEvent::Aside(_)))));
+        assert!(matches!(poll(&inbox), Poll::Ready(Ok(CallEvent::Answer(_)))));
         assert!(poll(&inbox).is_pending());
     }
 
@@ -252,17 +255,17 @@ mod tests {
         for _ in 0..defaults::NOTIFICATION_QUEUE {
             many.push(notification(1)).expect("room");
         }
-        assert_eq!(many.push(notification(1)), Err(Full::Dropped), "a moment is forgiven");
+        assert_eq!(many.push(notification(1)), Err(InboxFull::Dropped), "a moment is forgiven");
         tokio::time::advance(defaults::OVERRUN_PATIENCE).await;
         assert!(poll(&many).is_ready());
         many.push(notification(1)).expect("room");
-        assert_eq!(many.push(notification(1)), Err(Full::Dropped), "it does read");
+        assert_eq!(many.push(notification(1)), Err(InboxFull::Dropped), "it does read");
         tokio::time::advance(defaults::OVERRUN_PATIENCE).await;
-        assert_eq!(many.push(notification(1)), Err(Full::Overrun));
+        assert_eq!(many.push(notification(1)), Err(InboxFull::Overrun));
 
         let large = Inbox::default();
         large.push(notification(defaults::NOTIFICATION_BYTES_MAX)).expect("alone it may");
-        assert_eq!(large.push(notification(1)), Err(Full::Dropped));
+        assert_eq!(large.push(notification(1)), Err(InboxFull::Dropped));
         assert!(poll(&large).is_ready());
         large.push(notification(1)).expect("room again");
     }
@@ -276,12 +279,12 @@ mod tests {
         }
         for _ in 0..3 {
             tokio::time::advance(defaults::OVERRUN_PATIENCE).await;
-            assert_eq!(inbox.push(notification(1)), Err(Full::Dropped));
+            assert_eq!(inbox.push(notification(1)), Err(InboxFull::Dropped));
         }
         inbox.hold(false);
-        assert_eq!(inbox.push(notification(1)), Err(Full::Dropped), "it is just back");
+        assert_eq!(inbox.push(notification(1)), Err(InboxFull::Dropped), "it is just back");
         tokio::time::advance(defaults::OVERRUN_PATIENCE).await;
-        assert_eq!(inbox.push(notification(1)), Err(Full::Overrun));
+        assert_eq!(inbox.push(notification(1)), Err(InboxFull::Overrun));
     }
 
     #[test]

@@ -40,18 +40,18 @@ pub(super) struct Keepalive {
 
 /// What is seen of the server, at one moment.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sight {
+pub(super) struct KeepaliveView {
     /// The moment.
     pub(super) now: Duration,
     /// When the server was heard last.
     pub(super) heard: Duration,
     /// Why it matters whether the server lives.
-    pub(super) concern: Concern,
+    pub(super) concern: KeepaliveReason,
 }
 
 /// Why it matters whether the server lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Concern {
+pub(super) enum KeepaliveReason {
     /// It does not: it is connected when it is needed, and its end is seen.
     Nobodys,
     /// It is to be there, but is at work and may not be able to answer.
@@ -69,7 +69,7 @@ pub(super) enum Concern {
 
 /// What to do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum KeepaliveAction {
     /// Wait until the server is suspected.
     Rest,
     /// Wait, and no longer than until the server is suspected.
@@ -104,35 +104,37 @@ impl Keepalive {
     }
 
     /// Returns what to do.
-    pub(super) fn step(&mut self, sight: Sight) -> Step {
-        let Sight { now, heard, concern } = sight;
+    pub(super) fn step(&mut self, sight: KeepaliveView) -> KeepaliveAction {
+        let KeepaliveView { now, heard, concern } = sight;
         if self.last_ping.is_some_and(|sent| heard >= sent) {
             self.n_missed = 0;
             self.last_miss = None;
         }
         if self.n_missed >= self.failures {
-            return Step::GiveUp;
+            return KeepaliveAction::GiveUp;
         }
         let rested = self.last_miss.map_or(Duration::ZERO, |missed| missed + self.period);
         let (due, patience) = match concern {
-            Concern::Nobodys => return Step::Rest,
-            Concern::Working => return Step::Wait(self.period),
-            Concern::Kept => (rested.max(heard + self.period), self.timeout),
-            Concern::Suspect => (rested, self.timeout),
-            Concern::Stuck { since } => match self.last_ping.filter(|sent| *sent >= since) {
-                None => {
-                    let grace = self.timeout / GRACE_PARTS;
-                    (since + grace, self.timeout - grace)
+            KeepaliveReason::Nobodys => return KeepaliveAction::Rest,
+            KeepaliveReason::Working => return KeepaliveAction::Wait(self.period),
+            KeepaliveReason::Kept => (rested.max(heard + self.period), self.timeout),
+            KeepaliveReason::Suspect => (rested, self.timeout),
+            KeepaliveReason::Stuck { since } => {
+                match self.last_ping.filter(|sent| *sent >= since) {
+                    None => {
+                        let grace = self.timeout / GRACE_PARTS;
+                        (since + grace, self.timeout - grace)
+                    }
+                    // One that could not be sent has its time too.
+                    Some(sent) => (sent + self.patience, self.timeout),
                 }
-                // One that could not be sent has its time too.
-                Some(sent) => (sent + self.patience, self.timeout),
-            },
+            }
         };
         if due > now {
-            return Step::Wait(due - now);
+            return KeepaliveAction::Wait(due - now);
         }
         (self.last_ping, self.patience) = (Some(now), patience);
-        Step::Ping { patience }
+        KeepaliveAction::Ping { patience }
     }
 
     /// Takes note that the last ping was not answered until `now`, or could not be sent.
@@ -147,34 +149,34 @@ mod tests {
     use proptest::prelude::*;
 
     use super::{
-        Concern::{Kept, Nobodys, Stuck, Suspect, Working},
+        KeepaliveReason::{Kept, Nobodys, Stuck, Suspect, Working},
         *,
     };
 
     const PERIOD: Duration = Duration::from_secs(30);
     const PATIENCE: Duration = Duration::from_secs(10);
 
-    fn sight(now_s: u64, heard_s: u64, concern: Concern) -> Sight {
+    fn sight(now_s: u64, heard_s: u64, concern: KeepaliveReason) -> KeepaliveView {
         let [now, heard] = [now_s, heard_s].map(Duration::from_secs);
-        Sight { now, heard, concern }
+        KeepaliveView { now, heard, concern }
     }
 
-    fn wait(seconds: u64) -> Step {
-        Step::Wait(Duration::from_secs(seconds))
+    fn wait(seconds: u64) -> KeepaliveAction {
+        KeepaliveAction::Wait(Duration::from_secs(seconds))
     }
 
-    fn stuck(since_s: u64) -> Concern {
+    fn stuck(since_s: u64) -> KeepaliveReason {
         Stuck { since: Duration::from_secs(since_s) }
     }
 
-    const PING: Step = Step::Ping { patience: PATIENCE };
-    const FIRST_PING: Step = Step::Ping { patience: Duration::from_secs(9) };
+    const PING: KeepaliveAction = KeepaliveAction::Ping { patience: PATIENCE };
+    const FIRST_PING: KeepaliveAction = KeepaliveAction::Ping { patience: Duration::from_secs(9) };
 
     #[test]
     fn a_server_is_pinged_only_into_silence_and_for_a_reason() {
         for (seen, step) in [
-            (sight(100, 100, Nobodys), Step::Rest),
-            (sight(100, 0, Nobodys), Step::Rest),
+            (sight(100, 100, Nobodys), KeepaliveAction::Rest),
+            (sight(100, 0, Nobodys), KeepaliveAction::Rest),
             (sight(100, 0, Working), wait(30)),
             (sight(100, 95, Kept), wait(25)),
             (sight(100, 70, Kept), PING),
@@ -194,7 +196,7 @@ mod tests {
                 assert_eq!(keepalive.step(sight(sent, 0, concern)), PING);
                 keepalive.missed(Duration::from_secs(sent + 10));
                 assert_eq!(keepalive.n_missed(), n_missed);
-                let next = if n_missed == 3 { Step::GiveUp } else { wait(30) };
+                let next = if n_missed == 3 { KeepaliveAction::GiveUp } else { wait(30) };
                 assert_eq!(keepalive.step(sight(sent + 10, 0, concern)), next, "{n_missed}");
             }
         }
@@ -210,7 +212,7 @@ mod tests {
             // That one could not be sent.
             (60, wait(10), None),
             (70, PING, Some(80)),
-            (80, Step::GiveUp, None),
+            (80, KeepaliveAction::GiveUp, None),
         ] {
             assert_eq!(keepalive.step(sight(now, 40, stuck(50))), step, "{now} s");
             if let Some(missed) = missed {
@@ -240,13 +242,13 @@ mod tests {
         assert_eq!(keepalive.n_missed(), 1, "what was missed still counts");
     }
 
-    impl Step {
+    impl KeepaliveAction {
         fn is_ping(self) -> bool {
             matches!(self, Self::Ping { .. })
         }
     }
 
-    fn concern() -> impl Strategy<Value = Concern> {
+    fn concern() -> impl Strategy<Value = KeepaliveReason> {
         prop_oneof![Just(Nobodys), Just(Working), Just(Kept), Just(Suspect)]
     }
 
@@ -262,7 +264,7 @@ mod tests {
             let (mut now, heard) = (Duration::ZERO, Duration::ZERO);
             for (concern, rest) in before {
                 if keepalive.n_missed() + 1 < failures
-                    && keepalive.step(Sight { now, heard, concern }).is_ping()
+                    && keepalive.step(KeepaliveView { now, heard, concern }).is_ping()
                 {
                     now += PATIENCE;
                     keepalive.missed(now);
@@ -271,14 +273,14 @@ mod tests {
             }
             let since = now;
             loop {
-                match keepalive.step(Sight { now, heard, concern: Stuck { since } }) {
-                    Step::Wait(pause) => now += pause,
-                    Step::Ping { patience } => {
+                match keepalive.step(KeepaliveView { now, heard, concern: Stuck { since } }) {
+                    KeepaliveAction::Wait(pause) => now += pause,
+                    KeepaliveAction::Ping { patience } => {
                         now += patience;
                         keepalive.missed(now);
                     }
-                    Step::GiveUp => break,
-                    Step::Rest => prop_assert!(false, "it is not left alone"),
+                    KeepaliveAction::GiveUp => break,
+                    KeepaliveAction::Rest => prop_assert!(false, "it is not left alone"),
                 }
             }
             prop_assert!(now <= since + PATIENCE * failures, "{:?}", now - since);
@@ -299,16 +301,16 @@ mod tests {
                 let (concern, answers, rest) = moments.next().unwrap_or((Kept, false, 0));
                 // Nobody is suspected who was heard just now.
                 let concern = if heard == now && concern == Suspect { Kept } else { concern };
-                match keepalive.step(Sight { now, heard, concern }) {
-                    Step::Rest => {
+                match keepalive.step(KeepaliveView { now, heard, concern }) {
+                    KeepaliveAction::Rest => {
                         prop_assert_eq!(concern, Nobodys);
                         now += Duration::from_secs(rest);
                     }
-                    Step::Wait(pause) => {
+                    KeepaliveAction::Wait(pause) => {
                         prop_assert!(pause <= PERIOD && !pause.is_zero());
                         now += pause;
                     }
-                    Step::Ping { .. } => {
+                    KeepaliveAction::Ping { .. } => {
                         prop_assert!(concern == Suspect || concern == Kept && now >= heard + PERIOD);
                         if answers {
                             heard = now;
@@ -322,7 +324,7 @@ mod tests {
                             keepalive.missed(now);
                         }
                     }
-                    Step::GiveUp => {
+                    KeepaliveAction::GiveUp => {
                         prop_assert_eq!(missed.len(), failures as usize);
                         return Ok(());
                     }

@@ -34,13 +34,13 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     config::defaults,
     descriptors,
-    era::{Client, introduce},
+    era::{ClientEra, introduce},
     holder::{Account, Holder},
     name::ServerName,
     protocol::{
-        Era, Level, Message, Shape,
-        jsonrpc::Part,
-        mcp::{Profile, method},
+        Era, LoggingLevel, Message, MessageKind,
+        jsonrpc::MessagePart,
+        mcp::{ServerProfile, method},
         modern,
     },
     redact::Redactor,
@@ -65,23 +65,23 @@ mod stdio;
 mod traffic;
 mod warm_up;
 
-pub use announcement::{Announcement, Aside, NoticeSource};
-use call::Kind;
-pub use call::{Call, Event};
-pub use dial::{DialError, Dialer, Patience};
-pub use failure::{Failure, Pipe};
+pub use announcement::{Announcement, NoticeSource, SideMessage};
+use call::RequestOrigin;
+pub use call::{CallEvent, PendingRequest};
+pub use dial::{ConnectError, Dialer, ReconnectWindow};
+pub use failure::{RequestFailure, TransportKind};
 use inbox::Inbox;
-use mux::{Mux, Queued};
-pub use owner::{Owner, Party};
-pub use question::{Question, Reaction};
-use traffic::Counters;
-pub use traffic::{ListRevisions, Traffic};
+use mux::{Mux, Queueable};
+pub use owner::{ConnectionOwner, SessionOwner};
+pub use question::{ClientReply, ServerRequest};
+use traffic::DropCounters;
+pub use traffic::{ConnectionTraffic, ListRevisions};
 use warm_up::WarmUp;
 pub use warm_up::repeatable_tools;
 
 /// How long requests may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct ConnectionLimits {
     /// How long a request may stay silent.
     pub silence: Duration,
     /// How long it may take in all.
@@ -94,12 +94,12 @@ pub struct Connection {
     server: ServerName,
     generation: u64,
     since: Instant,
-    party: Party,
+    party: ConnectionOwner,
     announcements: mpsc::Sender<Announcement>,
     link: Link,
     redactor: Redactor,
     mux: Mutex<Mux<Waiter>>,
-    profile: OnceLock<Profile>,
+    profile: OnceLock<ServerProfile>,
     /// Cancelled once no new request may use this connection.
     gone: CancellationToken,
     /// Cancelled where somebody waits for its end, all connections of its slot go, or the service stops.
@@ -109,23 +109,23 @@ pub struct Connection {
     /// Cancelled once the link is down and nothing waits any more.
     down: CancellationToken,
     /// Why it went.
-    reason: OnceLock<Failure>,
+    reason: OnceLock<RequestFailure>,
     idle: Notify,
     /// The longest time that any request so far may take, in milliseconds.
     longest_ms: AtomicU64,
     lists: Arc<ListRevisions>,
-    counters: Counters,
+    counters: DropCounters,
     warm_up: WarmUp,
-    mirrors: http::Mirrors,
-    notices: listening::Notices,
+    mirrors: http::ParameterHeaders,
+    notices: listening::NoticeSubscriptions,
     /// Told once that a server asks which may not.
     is_asking: Once,
 }
 
 #[derive(Debug)]
 enum Link {
-    Stdio(stdio::Link),
-    Http(Box<http::Link>),
+    Stdio(stdio::StdioLink),
+    Http(Box<http::HttpLink>),
 }
 
 /// Who waits for an answer.
@@ -139,7 +139,7 @@ struct Waiter {
     /// It asked for progress.
     has_token: bool,
     /// The least grave log messages that a request of the modern era asked for.
-    level: Option<Level>,
+    level: Option<LoggingLevel>,
     /// It asked for tools, whose marks the link has to know: for the first page of them, or not.
     lists_tools: Option<bool>,
     /// How old the connection is when the request has had all its time.
@@ -148,7 +148,7 @@ struct Waiter {
     admitted: Option<oneshot::Sender<u64>>,
 }
 
-impl Queued for Waiter {
+impl Queueable for Waiter {
     fn admitted(&mut self, id: u64) {
         if let Some(admitted) = self.admitted.take() {
             // One that has left finds the id in its channel, and gives it up.
@@ -161,7 +161,7 @@ impl Connection {
     fn new(
         server: ServerName,
         generation: u64,
-        party: Party,
+        party: ConnectionOwner,
         announcements: mpsc::Sender<Announcement>,
         link: Link,
         redactor: Redactor,
@@ -193,10 +193,10 @@ impl Connection {
             idle: Notify::new(),
             longest_ms: AtomicU64::new(0),
             lists: Arc::default(),
-            counters: Counters::default(),
+            counters: DropCounters::default(),
             warm_up: WarmUp::default(),
-            mirrors: http::Mirrors::default(),
-            notices: listening::Notices::default(),
+            mirrors: http::ParameterHeaders::default(),
+            notices: listening::NoticeSubscriptions::default(),
             is_asking: Once::new(),
         }
     }
@@ -217,13 +217,13 @@ impl Connection {
     }
 
     /// Returns what the server said about itself, once the handshake is done.
-    pub fn profile(&self) -> Option<&Profile> {
+    pub fn profile(&self) -> Option<&ServerProfile> {
         self.profile.get()
     }
 
     /// Returns the era in which the server speaks: that of its handshake, or none of it.
     pub fn era(&self) -> Era {
-        self.profile().map_or(Era::Legacy, Profile::era)
+        self.profile().map_or(Era::Legacy, ServerProfile::era)
     }
 
     /// Returns the process id of a spawned child.
@@ -253,9 +253,9 @@ impl Connection {
     }
 
     /// Returns the numbers for status output.
-    pub fn traffic(&self) -> Traffic {
+    pub fn traffic(&self) -> ConnectionTraffic {
         let mux = self.mux();
-        Traffic {
+        ConnectionTraffic {
             in_flight: mux.in_flight(),
             draining: mux.draining(),
             requests: mux.admitted(),
@@ -273,7 +273,7 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// [`Failure`] when the request could not be handed to the link; it was not executed then.
+    /// [`RequestFailure`] when the request could not be handed to the link; it was not executed then.
     ///
     /// # Cancel safety
     ///
@@ -282,10 +282,10 @@ impl Connection {
         self: &Arc<Self>,
         holder: Holder,
         request: &Message,
-        limits: Limits,
-    ) -> Result<Call, Failure> {
+        limits: ConnectionLimits,
+    ) -> Result<PendingRequest, RequestFailure> {
         self.serves_client();
-        self.admit(holder, request, Kind::OfClient, limits).await
+        self.admit(holder, request, RequestOrigin::OfClient, limits).await
     }
 
     /// Takes note that the server is sent something of a client: what it writes to standard error from
@@ -324,18 +324,18 @@ impl Connection {
         self: &Arc<Self>,
         holder: Holder,
         request: &Message,
-        limits: Limits,
-    ) -> Result<Call, Failure> {
-        self.admit(holder, request, Kind::Ours, limits).await
+        limits: ConnectionLimits,
+    ) -> Result<PendingRequest, RequestFailure> {
+        self.admit(holder, request, RequestOrigin::Ours, limits).await
     }
 
     async fn admit(
         self: &Arc<Self>,
         holder: Holder,
         request: &Message,
-        kind: Kind,
-        limits: Limits,
-    ) -> Result<Call, Failure> {
+        kind: RequestOrigin,
+        limits: ConnectionLimits,
+    ) -> Result<PendingRequest, RequestFailure> {
         let total_ms = u64::try_from(limits.total.as_millis()).unwrap_or(u64::MAX);
         self.longest_ms.fetch_max(total_ms, Ordering::Relaxed);
         let request = &*self.introduced(request);
@@ -348,12 +348,13 @@ impl Connection {
         if self.era() == Era::Legacy || modern::version_of(request).is_some() {
             return Cow::Borrowed(request);
         }
-        let client = Client::Legacy { capabilities: self.party.capabilities().into(), level: None };
+        let client =
+            ClientEra::Legacy { capabilities: self.party.capabilities().into(), level: None };
         Cow::Owned(introduce(request, &client))
     }
 
     /// Asks the server whether it is there, in the words of its era.
-    async fn probe(self: &Arc<Self>, patience: Duration) -> Result<Message, Failure> {
+    async fn probe(self: &Arc<Self>, patience: Duration) -> Result<Message, RequestFailure> {
         let question = match self.era() {
             Era::Legacy => Message::request(method::PING, None),
             Era::Modern => dial::discovery(),
@@ -367,9 +368,9 @@ impl Connection {
         self: &Arc<Self>,
         question: &Message,
         patience: Duration,
-    ) -> Result<Message, Failure> {
-        let limits = Limits { silence: patience, total: patience };
-        self.begin(Holder::SERVICE, question, Kind::Probe, limits).await?.finish().await
+    ) -> Result<Message, RequestFailure> {
+        let limits = ConnectionLimits { silence: patience, total: patience };
+        self.begin(Holder::SERVICE, question, RequestOrigin::Probe, limits).await?.finish().await
     }
 
     /// Gives `request` an id, and sends it.
@@ -377,29 +378,29 @@ impl Connection {
         self: &Arc<Self>,
         holder: Holder,
         request: &Message,
-        kind: Kind,
-        limits: Limits,
-    ) -> Result<Call, Failure> {
-        debug_assert_eq!(request.shape(), Shape::Request, "only requests are called");
+        kind: RequestOrigin,
+        limits: ConnectionLimits,
+    ) -> Result<PendingRequest, RequestFailure> {
+        debug_assert_eq!(request.shape(), MessageKind::Request, "only requests are called");
         // Parts of it may come from several messages, none of which was too deep by itself.
         if request.is_too_deep() {
-            return Err(Failure::TooDeep);
+            return Err(RequestFailure::TooDeep);
         }
-        let has_token = request.part(Part::ProgressToken).is_some();
+        let has_token = request.part(MessagePart::ProgressToken).is_some();
         let now = self.since.elapsed();
         let ends = now + limits.total;
         let lists_tools = (self.is_stateless() && request.method() == Some(method::TOOLS_LIST))
-            .then(|| request.part(Part::Cursor).is_none());
+            .then(|| request.part(MessagePart::Cursor).is_none());
         let level = if self.era() == Era::Modern { modern::level_of(request) } else { None };
-        let mut call = Call::new(Arc::clone(self), kind, limits);
+        let mut call = PendingRequest::new(Arc::clone(self), kind, limits);
         let (inbox, is_ours) = (call.inbox(), kind.is_ours());
         let account = holder.account;
         let waiter =
             Waiter { inbox, account, is_ours, has_token, level, lists_tools, ends, admitted: None };
         self.expire(now);
         let id = match kind {
-            Kind::OfClient | Kind::Ours => self.mux().admit(holder, waiter),
-            Kind::Probe => Ok(self.mux().probe(waiter)),
+            RequestOrigin::OfClient | RequestOrigin::Ours => self.mux().admit(holder, waiter),
+            RequestOrigin::Probe => Ok(self.mux().probe(waiter)),
         };
         let id = match id {
             Ok(id) => id,
@@ -414,10 +415,11 @@ impl Connection {
         // Looked at after the admission: whoever takes the link down either sees the waiter or is
         // seen here.
         if !self.is_live() {
-            return Err(Failure::Gone);
+            return Err(RequestFailure::Gone);
         }
         let number = id.to_string();
-        let frame = request.edit_in_pieces([(Part::Id, &number), (Part::ProgressToken, &number)]);
+        let frame = request
+            .edit_in_pieces([(MessagePart::Id, &number), (MessagePart::ProgressToken, &number)]);
         // A handshake cannot be called off.
         let is_cancellable =
             !matches!(request.method(), Some(method::INITIALIZE | method::DISCOVER));
@@ -432,11 +434,11 @@ impl Connection {
         expired.iter().for_each(|waiter| waiter.inbox.close(true));
     }
 
-    /// Sends a request of our own and waits for its answer, as [`Call::finish`] does.
+    /// Sends a request of our own and waits for its answer, as [`PendingRequest::finish`] does.
     ///
     /// # Errors
     ///
-    /// As [`Connection::call`] and [`Call::next`].
+    /// As [`Connection::call`] and [`PendingRequest::next`].
     ///
     /// # Cancel safety
     ///
@@ -444,11 +446,11 @@ impl Connection {
     pub async fn ask(
         self: &Arc<Self>,
         request: &Message,
-        limits: Limits,
-    ) -> Result<Message, Failure> {
+        limits: ConnectionLimits,
+    ) -> Result<Message, RequestFailure> {
         let request = match self.era() {
             Era::Legacy => Cow::Borrowed(request),
-            Era::Modern => Cow::Owned(introduce(request, &Client::Ourselves)),
+            Era::Modern => Cow::Owned(introduce(request, &ClientEra::Ourselves)),
         };
         self.call_of_ours(Holder::SERVICE, &request, limits).await?.finish().await
     }

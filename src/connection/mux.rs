@@ -22,7 +22,7 @@ use crate::{holder::Holder, share::QueueTicket};
 
 mod waitlist;
 
-pub(super) use waitlist::Queued;
+pub(super) use waitlist::Queueable;
 use waitlist::Waitlist;
 
 /// The requests that a server works on, by the id that it knows.
@@ -53,7 +53,7 @@ struct Entry<W> {
 
 /// Whose answer has come.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Settled<W> {
+pub(super) enum SettledRequest<W> {
     /// Somebody waits for it.
     Wanted(W),
     /// Whoever asked has gone.
@@ -65,7 +65,7 @@ pub(super) enum Settled<W> {
 /// The number of ids that are tried before a scan of all requests looks for the oldest one. Ours.
 const OLDEST_STEPS: usize = 64;
 
-impl<W: Queued> Mux<W> {
+impl<W: Queueable> Mux<W> {
     /// Returns an empty map with a bound on requests in flight, abandoned ones included, and one on
     /// these alone.
     pub(super) fn new(in_flight_max: usize, draining_max: usize) -> Self {
@@ -195,17 +195,17 @@ impl<W: Queued> Mux<W> {
     }
 
     /// Ends the wait for `id`: its answer has come, or never will.
-    pub(super) fn settle(&mut self, id: u64) -> Settled<W> {
+    pub(super) fn settle(&mut self, id: u64) -> SettledRequest<W> {
         match self.entries.remove(&id) {
             Some(Entry { waiter, holder, is_draining: false }) => {
                 self.release(holder);
-                Settled::Wanted(waiter)
+                SettledRequest::Wanted(waiter)
             }
             Some(Entry { waiter, is_draining: true, .. }) => {
                 self.n_draining -= 1;
-                Settled::Drained(waiter)
+                SettledRequest::Drained(waiter)
             }
-            None => self.probes.remove(&id).map_or(Settled::Unknown, Settled::Wanted),
+            None => self.probes.remove(&id).map_or(SettledRequest::Unknown, SettledRequest::Wanted),
         }
     }
 
@@ -237,7 +237,7 @@ impl<W: Queued> Mux<W> {
                 break;
             }
             self.draining.pop_front();
-            if let Settled::Drained(waiter) = self.settle(id) {
+            if let SettledRequest::Drained(waiter) = self.settle(id) {
                 expired.push(waiter);
             }
         }
@@ -251,7 +251,7 @@ impl<W: Queued> Mux<W> {
 
     fn forget_oldest(&mut self) -> Option<W> {
         while let Some((_, id)) = self.draining.pop_front() {
-            if let Settled::Drained(waiter) = self.settle(id) {
+            if let SettledRequest::Drained(waiter) = self.settle(id) {
                 return Some(waiter);
             }
         }

@@ -12,19 +12,19 @@ const ONLOOKER: u64 = 0;
 
 /// For whom a connection is.
 #[derive(Clone, Debug)]
-pub enum Party {
+pub enum ConnectionOwner {
     /// Everybody, many at a time. Nothing can be asked of nobody, so the server is offered no
     /// capability of a client that lets it ask (ruling 3). What a client only declares is offered.
     Shared,
     /// Everybody, one at a time: what the server asks is for whoever has the connection.
     Exclusive,
     /// One client.
-    Owned(Owner),
+    Owned(SessionOwner),
 }
 
 /// A client that can have connections of its own.
 #[derive(Clone, Debug)]
-pub struct Owner {
+pub struct SessionOwner {
     /// Tells clients apart for as long as the service runs.
     pub key: u64,
     /// The capabilities that it declared, as JSON text.
@@ -32,7 +32,7 @@ pub struct Owner {
     has_gone: Arc<AtomicBool>,
 }
 
-impl Party {
+impl ConnectionOwner {
     /// Returns the client capabilities that the server is offered, as JSON text.
     pub(super) fn capabilities(&self) -> &str {
         match self {
@@ -43,7 +43,7 @@ impl Party {
     }
 }
 
-impl Owner {
+impl SessionOwner {
     /// Returns the client `key` with these capabilities, JSON text.
     pub fn new(key: u64, capabilities: &str) -> Self {
         Self { key, capabilities: capabilities.into(), has_gone: Arc::default() }
@@ -66,7 +66,7 @@ impl Owner {
     }
 }
 
-impl PartialEq for Owner {
+impl PartialEq for SessionOwner {
     fn eq(&self, other: &Self) -> bool {
         self.key == other.key
     }

@@ -11,7 +11,7 @@ use crate::{
     protocol::{
         Message, RpcError,
         error::{INTERNAL_ERROR, METHOD_NOT_FOUND},
-        jsonrpc::Part,
+        jsonrpc::MessagePart,
     },
 };
 
@@ -19,7 +19,7 @@ use crate::{
 ///
 /// A question that is dropped is refused, so that no server waits for somebody who has gone.
 #[derive(Debug)]
-pub struct Question {
+pub struct ServerRequest {
     message: Message,
     server: ServerName,
     generation: u64,
@@ -32,19 +32,19 @@ enum Asker {
     /// A server that has sent a request.
     Server(Weak<Connection>),
     /// The exchange whose server has answered with questions.
-    Exchange(oneshot::Sender<Reaction>),
+    Exchange(oneshot::Sender<ClientReply>),
 }
 
 /// What a client does with a question.
 #[derive(Debug)]
-pub enum Reaction {
+pub enum ClientReply {
     /// It answers, with a result or an error.
     Answered(Message),
     /// It cannot be asked this.
     Refused,
 }
 
-impl Question {
+impl ServerRequest {
     pub(super) fn new(message: Message, asker: &Arc<Connection>) -> Self {
         let (server, generation) = (asker.server.clone(), asker.generation);
         let asker = Some(Asker::Server(Arc::downgrade(asker)));
@@ -53,7 +53,10 @@ impl Question {
 
     /// Returns a question that came in an answer of `asker`'s server, and where the client's reaction
     /// to it will be; nothing, if the client goes away.
-    pub fn of_answer(message: Message, asker: &Connection) -> (Self, oneshot::Receiver<Reaction>) {
+    pub fn of_answer(
+        message: Message,
+        asker: &Connection,
+    ) -> (Self, oneshot::Receiver<ClientReply>) {
         let (reaction, reacted) = oneshot::channel();
         let (server, generation) = (asker.server.clone(), asker.generation);
         let asker = Some(Asker::Exchange(reaction));
@@ -90,7 +93,7 @@ impl Question {
 
     /// Returns the id that the server chose, as JSON text.
     pub fn id(&self) -> &str {
-        self.message.part(Part::Id).unwrap_or("null")
+        self.message.part(MessagePart::Id).unwrap_or("null")
     }
 
     /// Gives the server the client's answer, a result or an error.
@@ -102,11 +105,11 @@ impl Question {
         match self.asker.take() {
             Some(Asker::Server(asker)) => {
                 if let Some(asker) = asker.upgrade() {
-                    asker.deliver(answer.edit([(Part::Id, self.id())])).await;
+                    asker.deliver(answer.edit([(MessagePart::Id, self.id())])).await;
                 }
             }
             Some(Asker::Exchange(asker)) => {
-                let _nobody_waits = asker.send(Reaction::Answered(answer.clone()));
+                let _nobody_waits = asker.send(ClientReply::Answered(answer.clone()));
             }
             None => {}
         }
@@ -117,7 +120,7 @@ impl Question {
         if let Some(Asker::Exchange(_)) = &self.asker
             && let Some(Asker::Exchange(asker)) = self.asker.take()
         {
-            let _nobody_waits = asker.send(Reaction::Refused);
+            let _nobody_waits = asker.send(ClientReply::Refused);
             return;
         }
         let method = self.message.method().unwrap_or_default();
@@ -152,7 +155,7 @@ impl Question {
     }
 }
 
-impl Drop for Question {
+impl Drop for ServerRequest {
     fn drop(&mut self) {
         let error = RpcError::new(INTERNAL_ERROR, "CLIENT_GONE", "the client did not answer");
         self.reject(&error);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::{sync::oneshot, time};
 
-use super::{Connection, Failure, Limits, Waiter};
+use super::{Connection, ConnectionLimits, RequestFailure, Waiter};
 use crate::{holder::Holder, share::QueueTicket};
 
 /// A request in the queue; dropping it leaves the queue, or gives up the place that it was given.
@@ -19,8 +19,8 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// [`Failure::Saturated`] when its turn does not come while it may be silent, or more requests of
-    /// `holder` wait than of any other, and too many in all. [`Failure::Gone`] when the connection
+    /// [`RequestFailure::Saturated`] when its turn does not come while it may be silent, or more requests of
+    /// `holder` wait than of any other, and too many in all. [`RequestFailure::Gone`] when the connection
     /// ends meanwhile.
     ///
     /// # Cancel safety
@@ -30,8 +30,8 @@ impl Connection {
         self: &Arc<Self>,
         holder: Holder,
         mut waiter: Waiter,
-        limits: Limits,
-    ) -> Result<u64, Failure> {
+        limits: ConnectionLimits,
+    ) -> Result<u64, RequestFailure> {
         let (grant, admitted) = oneshot::channel();
         waiter.admitted = Some(grant);
         let (ticket, lost) = self.mux().enqueue(holder, waiter);
@@ -40,9 +40,9 @@ impl Connection {
         tokio::select! {
             biased;
             // Another connection may have room.
-            () = self.gone() => Err(Failure::Gone),
-            id = &mut queued.admitted => id.map_err(|_| Failure::Saturated),
-            () = time::sleep(limits.silence.min(limits.total)) => Err(Failure::Saturated),
+            () = self.gone() => Err(RequestFailure::Gone),
+            id = &mut queued.admitted => id.map_err(|_| RequestFailure::Saturated),
+            () = time::sleep(limits.silence.min(limits.total)) => Err(RequestFailure::Saturated),
         }
     }
 }

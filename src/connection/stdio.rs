@@ -18,12 +18,12 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{Connection, Failure, Party, Pipe};
+use super::{Connection, ConnectionOwner, RequestFailure, TransportKind};
 use crate::{
     budget::{MeteredLine, MeteredLines},
-    child::{Kind, Launched, ladder, launch::Pipes, stderr},
+    child::{LaunchedServer, StdioServerKind, ladder, launch::ServerPipes, stderr},
     config::defaults,
-    protocol::{Pieces, ndjson::on_one_line},
+    protocol::{ByteChunks, ndjson::on_one_line},
 };
 
 /// How much is read at a time: what a pipe holds by default, in bytes.
@@ -38,19 +38,19 @@ const LINES_PER_TURN: usize = defaults::NOTIFICATION_QUEUE / 8;
 
 /// The sending end of a link.
 #[derive(Debug)]
-pub(super) struct Link {
+pub(super) struct StdioLink {
     frames: mpsc::Sender<Frame>,
     late: Arc<Late>,
-    kind: Kind,
+    kind: StdioServerKind,
     pid: Option<u32>,
-    tail: stderr::Tail,
+    tail: stderr::StderrTail,
 }
 
 /// One line for the server, and the request that it is.
 #[derive(Debug)]
 struct Frame {
     /// Not copied together: a large request would take its memory twice while it waits.
-    message: Pieces,
+    message: ByteChunks,
     request: Option<u64>,
 }
 
@@ -65,29 +65,29 @@ struct Queue {
 }
 
 /// A server that has started and is not wired to a connection yet.
-pub(super) struct Started {
-    launched: Launched,
+pub(super) struct StartedServer {
+    launched: LaunchedServer,
     queue: Queue,
-    tail: stderr::Tail,
+    tail: stderr::StderrTail,
 }
 
-impl Link {
+impl StdioLink {
     /// Returns a link to a server that has started, and its other end.
-    pub(super) fn to(launched: Launched) -> (Self, Started) {
+    pub(super) fn to(launched: LaunchedServer) -> (Self, StartedServer) {
         let (frames, queue) = mpsc::channel(defaults::WRITE_QUEUE);
         let late = Arc::<Late>::default();
         let queue = Queue { frames: queue, late: Arc::clone(&late) };
         let (kind, pid) = (launched.tenant.kind(), launched.tenant.pid());
-        let tail = stderr::Tail::default();
-        let started = Started { launched, queue, tail: tail.clone() };
+        let tail = stderr::StderrTail::default();
+        let started = StartedServer { launched, queue, tail: tail.clone() };
         (Self { frames, late, kind, pid, tail }, started)
     }
 
     /// Returns the name of the transport for status output.
     pub(super) fn transport(&self) -> &'static str {
         match self.kind {
-            Kind::Process => "stdio",
-            Kind::Unit(_) => "unit",
+            StdioServerKind::Process => "stdio",
+            StdioServerKind::Unit(_) => "unit",
         }
     }
 
@@ -106,10 +106,14 @@ impl Link {
     }
 
     /// Queues the frame of a request, waiting for room.
-    pub(super) async fn send(&self, message: Pieces, request: Option<u64>) -> Result<(), Failure> {
+    pub(super) async fn send(
+        &self,
+        message: ByteChunks,
+        request: Option<u64>,
+    ) -> Result<(), RequestFailure> {
         let frame = Frame { message, request };
         // The writer is gone, and with it the chance that anybody reads this.
-        self.frames.send(frame).await.map_err(|_| Failure::Gone)
+        self.frames.send(frame).await.map_err(|_| RequestFailure::Gone)
     }
 
     /// Queues a frame without waiting: it is lost only where very many wait already.
@@ -137,10 +141,11 @@ impl Late {
     }
 }
 
-impl Started {
+impl StartedServer {
     /// Runs the link until the server has ended, whoever ends it.
     pub(super) fn run(self, connection: &Arc<Connection>, tasks: &TaskTracker) {
-        let Launched { mut tenant, pipes: Pipes { stdin, stdout, stderr } } = self.launched;
+        let LaunchedServer { mut tenant, pipes: ServerPipes { stdin, stdout, stderr } } =
+            self.launched;
         let tail = self.tail;
         let hang_up = CancellationToken::new();
         let (server, redactor) = (connection.server.clone(), connection.redactor.clone());
@@ -157,8 +162,8 @@ impl Started {
                 () = connection.closing.cancelled() => Cause::Asked,
                 _ = tenant.wait() => Cause::Ended,
                 // Whatever it does now, we cannot hear or tell.
-                _ = &mut ends.reader => Cause::HungUp(Pipe::Output),
-                _ = &mut ends.writer => Cause::HungUp(Pipe::Input),
+                _ = &mut ends.reader => Cause::HungUp(TransportKind::Output),
+                _ = &mut ends.writer => Cause::HungUp(TransportKind::Input),
             };
             connection.gone.cancel();
             hang_up.cancel();
@@ -171,11 +176,11 @@ impl Started {
                 ends.settle().await;
                 let mut output = tail.output();
                 if !output.is_of_start {
-                    let is_alone = matches!(connection.party, Party::Shared);
+                    let is_alone = matches!(connection.party, ConnectionOwner::Shared);
                     let told = tenant.last_words(is_alone).await;
                     output.lines.extend(told.iter().map(|line| connection.quote(line)));
                 }
-                connection.lose(Failure::Exited { kind: kind.clone(), exit, output });
+                connection.lose(RequestFailure::Exited { kind: kind.clone(), exit, output });
             }
             // Somebody waits for its end, unless it was there and nobody needed it any more.
             let is_idle = cause == Cause::Asked
@@ -190,15 +195,15 @@ impl Started {
                 Cause::Asked => {
                     tracing::info!(mcp_server = %server, %exit, "server closed");
                     // Closed for a reason, perhaps.
-                    connection.reason().cloned().unwrap_or(Failure::Closed)
+                    connection.reason().cloned().unwrap_or(RequestFailure::Closed)
                 }
                 Cause::Ended => {
                     tracing::warn!(mcp_server = %server, %exit, "server ended by itself");
-                    Failure::Exited { kind, exit, output }
+                    RequestFailure::Exited { kind, exit, output }
                 }
                 Cause::HungUp(pipe) => {
                     tracing::warn!(mcp_server = %server, closed = %pipe, %exit, "server hung up and was ended");
-                    Failure::HungUp { kind, pipe, exit, output }
+                    RequestFailure::HungUp { kind, pipe, exit, output }
                 }
             });
             connection.down.cancel();
@@ -214,7 +219,7 @@ enum Cause {
     /// The server has ended.
     Ended,
     /// The server has closed a pipe, and not ended.
-    HungUp(Pipe),
+    HungUp(TransportKind),
 }
 
 /// The tasks at the three pipes.
@@ -276,12 +281,12 @@ async fn write(
     // First, or what is sent again comes here once more.
     connection.gone.cancel();
     for request in batch.unwritten() {
-        connection.fail(request, Failure::Gone);
+        connection.fail(request, RequestFailure::Gone);
     }
     frames.close();
     while let Some(frame) = frames.recv().await {
         if let Some(request) = frame.request {
-            connection.fail(request, Failure::Gone);
+            connection.fail(request, RequestFailure::Gone);
         }
     }
 }
@@ -397,9 +402,9 @@ fn take(line: MeteredLine, connection: &Arc<Connection>) {
         MeteredLine::Oversized(line) => {
             connection.noise("longer than a message may be", line.length);
             let length = line.length;
-            (line, Failure::Oversized { length })
+            (line, RequestFailure::Oversized { length })
         }
-        MeteredLine::Refused(line, exhausted) => (line, Failure::NoMemory(exhausted)),
+        MeteredLine::Refused(line, exhausted) => (line, RequestFailure::NoMemory(exhausted)),
     };
     if let Some(id) = line.response_id() {
         connection.fail(id, failure);

@@ -7,7 +7,7 @@ use std::{
 
 use tokio::{sync::Notify, time::Instant};
 
-use crate::{config::defaults::UNANSWERED_MESSAGES_MAX, protocol::mcp::List};
+use crate::{config::defaults::UNANSWERED_MESSAGES_MAX, protocol::mcp::ListKind};
 
 /// How often each list was announced to have changed.
 ///
@@ -21,19 +21,19 @@ pub struct ListRevisions {
 
 /// What went by without a receiver.
 #[derive(Debug, Default)]
-pub(super) struct Counters {
+pub(super) struct DropCounters {
     pub(super) late: AtomicU64,
     pub(super) noise: AtomicU64,
     pub(super) cut_off: AtomicU64,
     pub(super) overflow: AtomicU64,
     /// The dial that made the connection had opened another one first, in the other era.
     pub(super) is_second: AtomicBool,
-    pub(super) heard: Heard,
+    pub(super) heard: LastHeard,
 }
 
 /// When the server was heard last.
 #[derive(Debug)]
-pub(super) struct Heard {
+pub(super) struct LastHeard {
     born: Instant,
     /// Since then, in milliseconds.
     last_ms: AtomicU64,
@@ -55,7 +55,7 @@ pub(super) struct Heard {
 
 /// Numbers of one connection, for status output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Traffic {
+pub struct ConnectionTraffic {
     /// Requests that wait for an answer now.
     pub in_flight: usize,
     /// Requests whose client has gone and whose answer is still to come.
@@ -80,24 +80,24 @@ pub struct Traffic {
 
 impl ListRevisions {
     /// Returns a number that grows whenever the server announces that `list` has changed.
-    pub fn of(&self, list: List) -> u64 {
+    pub fn of(&self, list: ListKind) -> u64 {
         self.counter(list).load(Ordering::Relaxed)
     }
 
-    fn counter(&self, list: List) -> &AtomicU64 {
+    fn counter(&self, list: ListKind) -> &AtomicU64 {
         match list {
-            List::Tools => &self.tools,
-            List::Prompts => &self.prompts,
-            List::Resources | List::ResourceTemplates => &self.resources,
+            ListKind::Tools => &self.tools,
+            ListKind::Prompts => &self.prompts,
+            ListKind::Resources | ListKind::ResourceTemplates => &self.resources,
         }
     }
 
-    pub(super) fn bump(&self, list: List) {
+    pub(super) fn bump(&self, list: ListKind) {
         self.counter(list).fetch_add(1, Ordering::Relaxed);
     }
 }
 
-impl std::iter::Sum for Traffic {
+impl std::iter::Sum for ConnectionTraffic {
     fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
         all.fold(Self::default(), |sum, one| Self {
             in_flight: sum.in_flight + one.in_flight,
@@ -113,7 +113,7 @@ impl std::iter::Sum for Traffic {
     }
 }
 
-impl Default for Heard {
+impl Default for LastHeard {
     fn default() -> Self {
         Self {
             born: Instant::now(),
@@ -129,7 +129,7 @@ impl Default for Heard {
     }
 }
 
-impl Heard {
+impl LastHeard {
     /// Takes note that the server has answered what it was asked.
     pub(super) fn answer(&self) {
         self.n_without_answer.store(0, Ordering::Relaxed);

@@ -14,14 +14,14 @@ use serde::Deserialize;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{Connection, Failure, Limits};
+use super::{Connection, ConnectionLimits, RequestFailure};
 use crate::{
     config::defaults,
     protocol::{
-        Members, Message,
+        Message, ObjectMembers,
         items::{LIST_ITEMS_MAX, all_items},
-        jsonrpc::Part,
-        mcp::List,
+        jsonrpc::MessagePart,
+        mcp::ListKind,
     },
 };
 
@@ -31,7 +31,7 @@ pub(super) struct WarmUp {
     initialized: CancellationToken,
     done: CancellationToken,
     tools: OnceLock<Tools>,
-    ahead: Mutex<HashMap<List, Ahead>>,
+    ahead: Mutex<HashMap<ListKind, Ahead>>,
 }
 
 /// The first page of a list, for whoever reads the list first.
@@ -60,7 +60,7 @@ impl WarmUp {
         self.initialized.cancelled().await;
     }
 
-    fn ahead(&self) -> MutexGuard<'_, HashMap<List, Ahead>> {
+    fn ahead(&self) -> MutexGuard<'_, HashMap<ListKind, Ahead>> {
         // Held for single statements on plain data.
         self.ahead.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -80,7 +80,7 @@ impl Connection {
 
     /// Takes the answer to the first request for `list`, which was sent before anybody used the
     /// connection, unless the list has changed since. Only an upstream is asked so.
-    pub fn take_ahead(&self, list: List) -> Option<Message> {
+    pub fn take_ahead(&self, list: ListKind) -> Option<Message> {
         let ahead = self.warm_up.ahead().remove(&list)?;
         (ahead.revision == self.lists().of(list)).then_some(ahead.answer)
     }
@@ -95,22 +95,22 @@ impl Connection {
     /// the server.
     pub(super) async fn warm_up(self: &Arc<Self>) {
         let ends = Instant::now() + defaults::WARM_UP_TIMEOUT;
-        for list in [List::Tools, List::Prompts, List::Resources] {
+        for list in [ListKind::Tools, ListKind::Prompts, ListKind::Resources] {
             if !self.profile().is_some_and(|profile| profile.has(list.capability())) {
                 continue;
             }
             let method = list.method();
             let revision = self.lists().of(list);
             match self.read_ahead(list, ends).await {
-                Ok(answer) => match answer.part(Part::Result) {
+                Ok(answer) => match answer.part(MessagePart::Result) {
                     Some(result) => {
-                        if list == List::Tools {
+                        if list == ListKind::Tools {
                             let _set_before = self.warm_up.tools.set(Tools::read(result));
                         }
                         self.warm_up.ahead().insert(list, Ahead { revision, answer });
                     }
                     None => {
-                        let error = self.quote(answer.part(Part::Error).unwrap_or_default());
+                        let error = self.quote(answer.part(MessagePart::Error).unwrap_or_default());
                         tracing::debug!(mcp_server = %self.server, method, error, "list not read ahead");
                     }
                 },
@@ -123,15 +123,19 @@ impl Connection {
         self.warm_up.done.cancel();
     }
 
-    async fn read_ahead(self: &Arc<Self>, list: List, ends: Instant) -> Result<Message, Failure> {
+    async fn read_ahead(
+        self: &Arc<Self>,
+        list: ListKind,
+        ends: Instant,
+    ) -> Result<Message, RequestFailure> {
         let total = ends.saturating_duration_since(Instant::now());
-        let limits = Limits { silence: total, total };
+        let limits = ConnectionLimits { silence: total, total };
         self.ask(&Message::request(list.method(), None), limits).await
     }
 
     /// Takes no new requests, for `reason`. Before the connection is established the dial alone
     /// judges it.
-    pub(super) fn forsake(&self, reason: Failure) {
+    pub(super) fn forsake(&self, reason: RequestFailure) {
         if self.warm_up.done.is_cancelled() {
             self.retire(reason);
         }
@@ -161,7 +165,7 @@ impl Tools {
         let mut hasher = DefaultHasher::new();
         result.hash(&mut hasher);
         let tools =
-            Members::one(result, "tools").and_then(|tools| all_items(tools, LIST_ITEMS_MAX));
+            ObjectMembers::one(result, "tools").and_then(|tools| all_items(tools, LIST_ITEMS_MAX));
         // One without annotations, or with strange ones, is not repeatable.
         let tools = tools
             .into_iter()

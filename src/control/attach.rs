@@ -11,23 +11,23 @@ use tokio::{
     sync::OwnedSemaphorePermit,
 };
 
-use super::{Desk, Method, Params};
+use super::{ControlMethod, ControlParams, ControlService};
 use crate::{
     budget::MeteredLines,
     config::defaults,
     holder::Holder,
-    ingress::pipe::{self, Pipe},
+    ingress::pipe::{self, ClientPipe},
     protocol::{
-        Message, RpcError, Shape,
+        Message, MessageKind, RpcError,
         error::{INVALID_REQUEST, NO_ROOM},
-        jsonrpc::Part,
+        jsonrpc::MessagePart,
     },
     view::{Choice, View},
 };
 
 /// What a connection is to be.
 #[derive(Debug)]
-pub(super) struct Attaching {
+pub(super) struct AttachParams {
     view: View,
     /// One of those that clients may have.
     place: OwnedSemaphorePermit,
@@ -36,8 +36,8 @@ pub(super) struct Attaching {
 }
 
 /// A connection that an operator has no use for any more.
-pub(super) struct Attached {
-    pub(super) attaching: Attaching,
+pub(super) struct AttachedConnection {
+    pub(super) attaching: AttachParams,
     pub(super) reader: OwnedReadHalf,
     pub(super) writer: OwnedWriteHalf,
     /// What was read already.
@@ -46,7 +46,8 @@ pub(super) struct Attached {
 
 /// Tells whether a message asks for it.
 pub(super) fn is_one(message: &Message) -> bool {
-    message.shape() == Shape::Request && message.method() == Some(Method::McpAttach.name())
+    message.shape() == MessageKind::Request
+        && message.method() == Some(ControlMethod::McpAttach.name())
 }
 
 /// Returns the error of who asks for it where it cannot be.
@@ -65,11 +66,11 @@ fn too_many() -> RpcError {
         .context(json!({ "max": max }))
 }
 
-impl Attaching {
+impl AttachParams {
     /// Reads what is asked for. A connection on which something runs, not `is_free`, cannot be that.
     pub(super) fn read(
         request: &Message,
-        desk: &Desk,
+        desk: &ControlService,
         is_free: bool,
     ) -> Result<Self, Box<RpcError>> {
         if !is_free {
@@ -77,7 +78,7 @@ impl Attaching {
         }
         let places = Arc::clone(&desk.places);
         let place = places.try_acquire_owned().map_err(|_| too_many())?;
-        let params = Params::read(Method::McpAttach, request.params())?;
+        let params = ControlParams::read(ControlMethod::McpAttach, request.params())?;
         let (wanted, server) =
             (params.optional::<String>("view")?, params.optional::<String>("server")?);
         let choice = match (wanted.as_deref(), server) {
@@ -93,21 +94,22 @@ impl Attaching {
         let chosen = desk.views.chosen(&choice);
         let (view, path) = chosen.map_err(|error| error.to_rpc())?;
         let result = json!({ "version": env!("CARGO_PKG_VERSION"), "path": path });
-        let id = request.part(Part::Id).unwrap_or("null");
+        let id = request.part(MessagePart::Id).unwrap_or("null");
         Ok(Self { view, place, answer: Message::response(id, &result.to_string()) })
     }
 }
 
-impl Attached {
+impl AttachedConnection {
     /// Serves the client, whose requests count for `holder`, until it goes or the service does.
-    pub(super) async fn serve(self, desk: &Desk, holder: Holder) {
-        let Self { attaching: Attaching { view, place, answer }, reader, mut writer, lines } = self;
+    pub(super) async fn serve(self, desk: &ControlService, holder: Holder) {
+        let Self { attaching: AttachParams { view, place, answer }, reader, mut writer, lines } =
+            self;
         // It fits into the buffer of any socket.
         let line = [&answer[..], b"\n"].concat();
         if writer.write_all(&line).await.is_err() {
             return;
         }
-        let pipe = Pipe { reader, lines, writer, holder, tells_end: true };
+        let pipe = ClientPipe { reader, lines, writer, holder, tells_end: true };
         let end = pipe::serve(Arc::clone(&desk.edge), view, pipe).await;
         drop(place);
         tracing::debug!(?end, "client detached");

@@ -5,14 +5,14 @@ use std::{path::Path, sync::Arc};
 use serde_json::{Value, json};
 use tokio::task;
 
-use super::{Answer, Desk, Params};
+use super::{ControlParams, ControlService, MethodResult};
 use crate::{
-    config::{Secret, Server, Transport, secret::credentials_directory},
-    pool::Slot,
+    config::{SecretValue, ServerConfig, TransportConfig, secret::credentials_directory},
+    pool::ServerSlot,
 };
 
 /// Answers `auth/status`.
-pub(super) async fn status(desk: &Desk, params: &Params<'_>) -> Answer {
+pub(super) async fn status(desk: &ControlService, params: &ControlParams<'_>) -> MethodResult {
     let server: Option<String> = params.optional("server")?;
     let servers = desk.views.operator_servers(server.as_deref())?;
     // Credentials are files.
@@ -21,23 +21,23 @@ pub(super) async fn status(desk: &Desk, params: &Params<'_>) -> Answer {
     Ok(Value::from(states).to_string())
 }
 
-fn states(servers: &[Arc<Slot>]) -> Vec<Value> {
+fn states(servers: &[Arc<ServerSlot>]) -> Vec<Value> {
     let credentials = credentials_directory();
-    let auth = |slot: &Slot| auth(slot.declared(), credentials.as_deref());
+    let auth = |slot: &ServerSlot| auth(slot.declared(), credentials.as_deref());
     servers.iter().map(|slot| json!({ "server": slot.name(), "auth": auth(slot) })).collect()
 }
 
 /// Returns by what a server knows us, and whether all of it can be had now.
-fn auth(server: &Server, credentials: Option<&Path>) -> Value {
-    let (values, are_headers): (Vec<&Secret>, bool) = match &server.transport {
-        Transport::Stdio { env, .. } => (env.values().collect(), false),
-        Transport::Http { headers, .. } => (headers.values().collect(), true),
-        Transport::Unit { .. } => (Vec::new(), false),
+fn auth(server: &ServerConfig, credentials: Option<&Path>) -> Value {
+    let (values, are_headers): (Vec<&SecretValue>, bool) = match &server.transport {
+        TransportConfig::Stdio { env, .. } => (env.values().collect(), false),
+        TransportConfig::Http { headers, .. } => (headers.values().collect(), true),
+        TransportConfig::Unit { .. } => (Vec::new(), false),
     };
-    let is_any = |is_one: fn(&Secret) -> bool| values.iter().any(|value| is_one(value));
-    let kind = if is_any(|value| matches!(value, Secret::Credential(_))) {
+    let is_any = |is_one: fn(&SecretValue) -> bool| values.iter().any(|value| is_one(value));
+    let kind = if is_any(|value| matches!(value, SecretValue::Credential(_))) {
         "credential"
-    } else if is_any(|value| matches!(value, Secret::Env(_))) {
+    } else if is_any(|value| matches!(value, SecretValue::Env(_))) {
         "environment"
     } else if are_headers && !values.is_empty() {
         "headers"

@@ -19,9 +19,9 @@ use tokio::{
     time::{self, Instant},
 };
 
-use super::{Asker, Desk, Method};
+use super::{Asker, ControlMethod, ControlService};
 use crate::{
-    child::{ClientProcess, Kinship, Lineage, kinship},
+    child::{Kinship, KnownClientProcess, ServerAncestry, kinship},
     config::defaults,
     name::ServerName,
     peer::ClientSocket,
@@ -34,7 +34,7 @@ enum Origin {
     /// One of a user whom no server of ours runs as, or one of another host.
     Foreign,
     /// This one.
-    Process(ClientProcess),
+    Process(KnownClientProcess),
     /// Those that have this socket open.
     Socket(u32),
     /// One that cannot be told.
@@ -62,7 +62,7 @@ impl Default for Authority {
     }
 }
 
-impl Desk {
+impl ControlService {
     /// Checks that the request of `asker` does not come from a server of ours.
     ///
     /// # Errors
@@ -75,7 +75,7 @@ impl Desk {
     pub(super) async fn check_operator(
         &self,
         asker: &Asker,
-        method: Method,
+        method: ControlMethod,
     ) -> Result<(), Box<RpcError>> {
         let origin = asker.origin();
         if matches!(origin, Origin::Foreign) || !kinship::has_started_one() {
@@ -107,7 +107,7 @@ impl Desk {
     }
 
     /// Returns the server that a process comes from.
-    async fn server_of(&self, lineage: Lineage) -> Option<ServerName> {
+    async fn server_of(&self, lineage: ServerAncestry) -> Option<ServerName> {
         let board = Arc::clone(&self.board);
         let looking =
             task::spawn_blocking(move || board.server_with_process(|pid| lineage.leads_to(pid)));
@@ -145,7 +145,7 @@ impl Origin {
 /// A request that belongs to the operator and was not sent by one.
 #[derive(Debug)]
 struct Refusal {
-    method: Method,
+    method: ControlMethod,
     pid: Option<i32>,
     server: Option<ServerName>,
     is_server: bool,
@@ -216,22 +216,22 @@ mod tests {
 
     use super::*;
     use crate::{
-        control::peer::{Peer, own_user},
-        peer::{Caller, sock_diag::LocalSocket},
+        control::peer::{PeerCredentials, own_user},
+        peer::{ConnectedClient, sock_diag::LocalSocket},
     };
 
-    fn asker(peer: Option<Peer>, socket: ClientSocket) -> Asker {
-        let caller = Caller { socket, ..Caller::of_own_user() };
+    fn asker(peer: Option<PeerCredentials>, socket: ClientSocket) -> Asker {
+        let caller = ConnectedClient { socket, ..ConnectedClient::of_own_user() };
         Asker { peer, caller, lines: None }
     }
 
-    fn kinship(peer: Option<Peer>, socket: ClientSocket) -> Kinship {
+    fn kinship(peer: Option<PeerCredentials>, socket: ClientSocket) -> Kinship {
         asker(peer, socket).origin().look_up().1
     }
 
-    fn peer(uid: u32, pid: u32) -> Peer {
-        let process = i32::try_from(pid).ok().and_then(ClientProcess::see);
-        Peer { uid, gid: 0, pid: None, process }
+    fn peer(uid: u32, pid: u32) -> PeerCredentials {
+        let process = i32::try_from(pid).ok().and_then(KnownClientProcess::see);
+        PeerCredentials { uid, gid: 0, pid: None, process }
     }
 
     #[test]
@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     fn a_refusal_says_which_process_of_which_server_has_asked_for_what() {
-        let (method, server) = (Method::DaemonStop, ServerName::new("git").ok());
+        let (method, server) = (ControlMethod::DaemonStop, ServerName::new("git").ok());
         let refusal = Refusal { method, pid: Some(7), server, is_server: true };
         let expected =
             "`daemon/stop` is for operators, and process 7 comes from server `git` of this service";

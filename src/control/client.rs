@@ -19,15 +19,15 @@ use crate::{
     config::defaults,
     protocol::{
         Message,
-        jsonrpc::Part,
+        jsonrpc::MessagePart,
         mcp::method::CANCELLED,
-        ndjson::{self, Line, Lines},
+        ndjson::{self, LineDecoder, NdjsonLine},
     },
 };
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
-pub enum ClientError {
+pub enum ControlClientError {
     /// No service listens there.
     #[error("no service answers at `{}`", path.display())]
     Unreachable {
@@ -46,7 +46,7 @@ pub enum ClientError {
     },
     /// The service refused.
     #[error("{}", _0.message)]
-    Refused(Box<Refusal>),
+    Refused(Box<ServiceError>),
     /// What came back is not an answer.
     #[error("the answer cannot be read")]
     Unreadable(#[source] serde_json::Error),
@@ -60,17 +60,17 @@ pub enum ClientError {
 
 /// An error of the service.
 #[derive(Clone, Debug, Default, Deserialize)]
-pub struct Refusal {
+pub struct ServiceError {
     /// What failed, in words.
     pub message: String,
     /// What is known besides.
     #[serde(default)]
-    pub data: RefusalData,
+    pub data: ServiceErrorData,
 }
 
 /// What an error of the service says besides its message. A server's own may have anything there.
 #[derive(Clone, Debug, Default)]
-pub struct RefusalData {
+pub struct ServiceErrorData {
     /// The stable name of the error; empty where it has none.
     pub code: String,
     /// What can be done about it.
@@ -79,7 +79,7 @@ pub struct RefusalData {
     pub context: Value,
 }
 
-impl<'de> Deserialize<'de> for RefusalData {
+impl<'de> Deserialize<'de> for ServiceErrorData {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut data = Value::deserialize(deserializer)?;
         Ok(Self {
@@ -92,18 +92,18 @@ impl<'de> Deserialize<'de> for RefusalData {
 
 /// What the service says.
 #[derive(Debug)]
-pub enum Said {
+pub enum ServiceMessage {
     /// The answer to the request with this number: the JSON text of its result, or why there is none.
-    Answer(u64, Result<Box<RawValue>, Box<Refusal>>),
+    Answer(u64, Result<Box<RawValue>, Box<ServiceError>>),
     /// A notification: its method, and the JSON text of its parameters.
     Notification(String, String),
 }
 
 /// A connection to the control socket.
 #[derive(Debug)]
-pub struct Connection {
+pub struct ControlConnection {
     stream: UnixStream,
-    lines: Lines,
+    lines: LineDecoder,
     path: PathBuf,
     n_requests: u64,
 }
@@ -111,27 +111,28 @@ pub struct Connection {
 #[derive(Deserialize)]
 struct Answer {
     result: Option<Box<RawValue>>,
-    error: Option<Box<Refusal>>,
+    error: Option<Box<ServiceError>>,
 }
 
-impl Connection {
+impl ControlConnection {
     /// Connects to the service at `path`.
     ///
     /// # Errors
     ///
-    /// [`ClientError::Unreachable`] when nobody listens there, or not for us.
+    /// [`ControlClientError::Unreachable`] when nobody listens there, or not for us.
     ///
     /// # Cancel safety
     ///
     /// Safe: no connection is left open.
-    pub async fn open(path: &Path) -> Result<Self, ClientError> {
+    pub async fn open(path: &Path) -> Result<Self, ControlClientError> {
         Self::open_for(path, defaults::CONTROL_ANSWER_BYTES_MAX).await
     }
 
-    async fn open_for(path: &Path, length_max: usize) -> Result<Self, ClientError> {
-        let unreachable = |source| ClientError::Unreachable { path: path.to_owned(), source };
+    async fn open_for(path: &Path, length_max: usize) -> Result<Self, ControlClientError> {
+        let unreachable =
+            |source| ControlClientError::Unreachable { path: path.to_owned(), source };
         let stream = UnixStream::connect(path).await.map_err(unreachable)?;
-        let lines = Lines::new(length_max);
+        let lines = LineDecoder::new(length_max);
         Ok(Self { stream, lines, path: path.to_owned(), n_requests: 0 })
     }
 
@@ -139,16 +140,16 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// [`ClientError::Unreachable`] when the service has gone.
+    /// [`ControlClientError::Unreachable`] when the service has gone.
     ///
     /// # Cancel safety
     ///
     /// Not safe: half a line may have been sent.
-    pub async fn send(&mut self, method: &str, params: &str) -> Result<u64, ClientError> {
+    pub async fn send(&mut self, method: &str, params: &str) -> Result<u64, ControlClientError> {
         self.n_requests += 1;
         let number = self.n_requests;
         let request = Message::request(method, Some(params));
-        self.write(&request.with(Part::Id, &number.to_string())).await?;
+        self.write(&request.with(MessagePart::Id, &number.to_string())).await?;
         Ok(number)
     }
 
@@ -156,12 +157,12 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// [`ClientError::Unreachable`] when the service has gone.
+    /// [`ControlClientError::Unreachable`] when the service has gone.
     ///
     /// # Cancel safety
     ///
     /// Not safe: half a line may have been sent.
-    pub async fn cancel(&mut self, number: u64) -> Result<(), ClientError> {
+    pub async fn cancel(&mut self, number: u64) -> Result<(), ControlClientError> {
         let params = format!(r#"{{"requestId":{number}}}"#);
         self.write(&Message::notification(CANCELLED, Some(&params))).await
     }
@@ -170,12 +171,12 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// [`ClientError::Unreachable`] when the service has gone.
+    /// [`ControlClientError::Unreachable`] when the service has gone.
     ///
     /// # Cancel safety
     ///
     /// Safe: it was said, or not.
-    pub async fn finish(&mut self) -> Result<(), ClientError> {
+    pub async fn finish(&mut self) -> Result<(), ControlClientError> {
         let finished = self.stream.shutdown().await;
         finished.map_err(|error| self.gone(error))
     }
@@ -184,22 +185,22 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// [`ClientError`] when it has gone, or what it says makes no sense.
+    /// [`ControlClientError`] when it has gone, or what it says makes no sense.
     ///
     /// # Cancel safety
     ///
     /// Safe: what was read is kept.
-    pub async fn next(&mut self) -> Result<Said, ClientError> {
+    pub async fn next(&mut self) -> Result<ServiceMessage, ControlClientError> {
         loop {
             while let Some(line) = self.lines.next_line() {
                 match line {
-                    Line::Whole(line) => {
+                    NdjsonLine::Whole(line) => {
                         if let Some(said) = understand(line)? {
                             return Ok(said);
                         }
                     }
-                    Line::Oversized(line) => {
-                        return Err(ClientError::Oversized { length: line.length });
+                    NdjsonLine::Oversized(line) => {
+                        return Err(ControlClientError::Oversized { length: line.length });
                     }
                 }
             }
@@ -217,7 +218,7 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// [`ClientError`] when the service does not answer within `patience`, or refuses.
+    /// [`ControlClientError`] when the service does not answer within `patience`, or refuses.
     ///
     /// # Cancel safety
     ///
@@ -227,38 +228,38 @@ impl Connection {
         method: &str,
         params: &str,
         patience: Duration,
-    ) -> Result<Box<RawValue>, ClientError> {
+    ) -> Result<Box<RawValue>, ControlClientError> {
         let exchange = async {
             let asked = self.send(method, params).await?;
             self.answer_to(asked).await
         };
         match time::timeout(patience, exchange).await {
             Ok(answer) => answer,
-            Err(_) => Err(ClientError::Silent { path: self.path.clone(), patience }),
+            Err(_) => Err(ControlClientError::Silent { path: self.path.clone(), patience }),
         }
     }
 
     /// Waits for the answer to the request with this number, for as long as that takes.
-    async fn answer_to(&mut self, asked: u64) -> Result<Box<RawValue>, ClientError> {
+    async fn answer_to(&mut self, asked: u64) -> Result<Box<RawValue>, ControlClientError> {
         loop {
             match self.next().await? {
-                Said::Answer(number, answer) if number == asked => {
-                    return answer.map_err(ClientError::Refused);
+                ServiceMessage::Answer(number, answer) if number == asked => {
+                    return answer.map_err(ControlClientError::Refused);
                 }
-                Said::Answer(..) | Said::Notification(..) => {}
+                ServiceMessage::Answer(..) | ServiceMessage::Notification(..) => {}
             }
         }
     }
 
-    async fn write(&mut self, message: &Message) -> Result<(), ClientError> {
+    async fn write(&mut self, message: &Message) -> Result<(), ControlClientError> {
         let message = ndjson::on_one_line(message.bytes().clone());
         let line = [&message[..], b"\n"].concat();
         let written = self.stream.write_all(&line).await;
         written.map_err(|error| self.gone(error))
     }
 
-    fn gone(&self, source: io::Error) -> ClientError {
-        ClientError::Unreachable { path: self.path.clone(), source }
+    fn gone(&self, source: io::Error) -> ControlClientError {
+        ControlClientError::Unreachable { path: self.path.clone(), source }
     }
 }
 
@@ -266,24 +267,30 @@ impl Connection {
 const READ_BYTES: usize = 16 << 10;
 
 /// Reads one line of the service; `None` is one that says nothing to us.
-fn understand(line: Bytes) -> Result<Option<Said>, ClientError> {
+fn understand(line: Bytes) -> Result<Option<ServiceMessage>, ControlClientError> {
     let Ok(message) = Message::parse_own(line) else {
-        return Err(ClientError::Unreadable(serde::de::Error::custom("it is no JSON-RPC message")));
+        return Err(ControlClientError::Unreadable(serde::de::Error::custom(
+            "it is no JSON-RPC message",
+        )));
     };
     if let Some(method) = message.method() {
         let params = message.params().unwrap_or("{}").to_owned();
-        return Ok(Some(Said::Notification(method.to_owned(), params)));
+        return Ok(Some(ServiceMessage::Notification(method.to_owned(), params)));
     }
     let answer: Answer =
-        serde_json::from_slice(message.bytes()).map_err(ClientError::Unreadable)?;
+        serde_json::from_slice(message.bytes()).map_err(ControlClientError::Unreadable)?;
     // An error without an id is about a line of ours, of which there is one at a time.
-    let number = message.integer(Part::Id);
+    let number = message.integer(MessagePart::Id);
     Ok(match (number, answer) {
         (Some(number), Answer { result: Some(result), .. }) => {
-            Some(Said::Answer(number, Ok(result)))
+            Some(ServiceMessage::Answer(number, Ok(result)))
         }
-        (Some(number), Answer { error: Some(error), .. }) => Some(Said::Answer(number, Err(error))),
-        (None, Answer { error: Some(error), .. }) => return Err(ClientError::Refused(error)),
+        (Some(number), Answer { error: Some(error), .. }) => {
+            Some(ServiceMessage::Answer(number, Err(error)))
+        }
+        (None, Answer { error: Some(error), .. }) => {
+            return Err(ControlClientError::Refused(error));
+        }
         (_, Answer { .. }) => None,
     })
 }
@@ -294,7 +301,7 @@ fn understand(line: Bytes) -> Result<Option<Said>, ClientError> {
 ///
 /// # Errors
 ///
-/// [`ClientError`] when nobody listens there, or the service does not want to.
+/// [`ControlClientError`] when nobody listens there, or the service does not want to.
 ///
 /// # Cancel safety
 ///
@@ -303,8 +310,8 @@ pub async fn attach(
     path: &Path,
     params: &str,
     length_max: usize,
-) -> Result<(UnixStream, Lines), ClientError> {
-    let mut connection = Connection::open_for(path, length_max).await?;
+) -> Result<(UnixStream, LineDecoder), ControlClientError> {
+    let mut connection = ControlConnection::open_for(path, length_max).await?;
     let asked = connection.send("mcp/attach", params).await?;
     connection.answer_to(asked).await?;
     Ok((connection.stream, connection.lines))
@@ -314,13 +321,17 @@ pub async fn attach(
 ///
 /// # Errors
 ///
-/// [`ClientError`] when nobody listens, answers in time, or agrees.
+/// [`ControlClientError`] when nobody listens, answers in time, or agrees.
 ///
 /// # Cancel safety
 ///
 /// Safe: the question may have been asked or not.
-pub async fn ask(path: &Path, method: &str, params: Option<&str>) -> Result<Value, ClientError> {
-    let mut connection = Connection::open(path).await?;
+pub async fn ask(
+    path: &Path,
+    method: &str,
+    params: Option<&str>,
+) -> Result<Value, ControlClientError> {
+    let mut connection = ControlConnection::open(path).await?;
     let answer = connection.ask(method, params.unwrap_or("{}"), defaults::CONTROL_PATIENCE).await?;
-    serde_json::from_str(answer.get()).map_err(ClientError::Unreadable)
+    serde_json::from_str(answer.get()).map_err(ControlClientError::Unreadable)
 }

@@ -2,11 +2,15 @@
 
 use serde_json::{Value, json};
 
-use super::{Answer, Asker, Desk, Params};
+use super::{Asker, ControlParams, ControlService, MethodResult};
 use crate::{protocol::mcp::method, view::operator};
 
 /// Answers `completions/complete`.
-pub(super) async fn complete(desk: &Desk, params: &Params<'_>, asker: &Asker) -> Answer {
+pub(super) async fn complete(
+    desk: &ControlService,
+    params: &ControlParams<'_>,
+    asker: &Asker,
+) -> MethodResult {
     let server: String = params.required("server")?;
     let reference = object(params, "ref")?;
     let kind = match word(params, &reference, "ref", "type")? {
@@ -38,14 +42,14 @@ pub(super) async fn complete(desk: &Desk, params: &Params<'_>, asker: &Asker) ->
 }
 
 /// Returns a parameter that is an object.
-fn object(params: &Params<'_>, name: &str) -> Result<Value, Box<crate::protocol::RpcError>> {
+fn object(params: &ControlParams<'_>, name: &str) -> Result<Value, Box<crate::protocol::RpcError>> {
     let text = params.object(name)?.ok_or_else(|| params.missing(name))?;
     serde_json::from_str(text).map_err(|_| params.wrong(name, "an object"))
 }
 
 /// Returns a member of such a parameter that is a string.
 fn word<'a>(
-    params: &Params<'_>,
+    params: &ControlParams<'_>,
     object: &'a Value,
     parameter: &str,
     member: &str,

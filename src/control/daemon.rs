@@ -5,10 +5,10 @@ use std::{io::Read as _, path::PathBuf};
 use serde_json::json;
 use tokio::task;
 
-use super::{Answer, Asker, Desk, NamedFile, Params, order};
+use super::{Asker, ControlParams, ControlService, MethodResult, NamedFile, order};
 use crate::{
     config::defaults,
-    files::trusted::{self, Distrust},
+    files::trusted::{self, UntrustedFile},
     protocol::{
         RpcError,
         error::{INVALID_PARAMS, INVALID_REQUEST},
@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Answers `daemon/status`.
-pub(super) async fn status(desk: &Desk, params: &Params<'_>) -> Answer {
+pub(super) async fn status(desk: &ControlService, params: &ControlParams<'_>) -> MethodResult {
     let with_memory = params.flag("memory")?;
     let mut servers = desk.board.server_states();
     let memory = match with_memory {
@@ -48,12 +48,16 @@ pub(super) async fn status(desk: &Desk, params: &Params<'_>) -> Answer {
 
 /// Answers `config/reload`. A file that is named takes the place of the one that the service was
 /// started with: the next reload, by whatever way, reads that one.
-pub(super) async fn reload(desk: &Desk, params: &Params<'_>, asker: &Asker) -> Answer {
+pub(super) async fn reload(
+    desk: &ControlService,
+    params: &ControlParams<'_>,
+    asker: &Asker,
+) -> MethodResult {
     let path: Option<PathBuf> = params.optional::<String>("configPath")?.map(PathBuf::from);
     tracing::info!(peer_uid = asker.uid(), path = ?path, "reload asked for by an operator");
     let from = match path {
         None => None,
-        Some(path) if asker.peer.is_some_and(super::Peer::is_master) => {
+        Some(path) if asker.peer.is_some_and(super::PeerCredentials::is_master) => {
             Some(read_named(path, params).await?)
         }
         Some(_) => {
@@ -69,7 +73,7 @@ pub(super) async fn reload(desk: &Desk, params: &Params<'_>, asker: &Asker) -> A
 }
 
 /// Reads the configuration file at `path`, which no other user can have written.
-async fn read_named(path: PathBuf, params: &Params<'_>) -> Result<NamedFile, Box<RpcError>> {
+async fn read_named(path: PathBuf, params: &ControlParams<'_>) -> Result<NamedFile, Box<RpcError>> {
     // The service is somewhere else than the operator who asks.
     if !path.is_absolute() {
         return Err(params.wrong("configPath", "an absolute path"));
@@ -77,14 +81,14 @@ async fn read_named(path: PathBuf, params: &Params<'_>) -> Result<NamedFile, Box
     let reading = task::spawn_blocking(move || {
         let mut bytes = Vec::new();
         let file = trusted::open(&path)?;
-        let failed = |source| Distrust::Io { path: path.clone(), source };
+        let failed = |source| UntrustedFile::Io { path: path.clone(), source };
         // It may grow meanwhile.
         file.take(defaults::CONFIG_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
-        Ok::<_, Distrust>(NamedFile { path, bytes })
+        Ok::<_, UntrustedFile>(NamedFile { path, bytes })
     });
     match reading.await {
         Ok(Ok(named)) if named.bytes.len() as u64 <= defaults::CONFIG_BYTES_MAX => Ok(named),
-        Ok(Ok(_) | Err(Distrust::Kind { .. })) => {
+        Ok(Ok(_) | Err(UntrustedFile::Kind { .. })) => {
             Err(params.wrong("configPath", "a file, and not larger than any configuration"))
         }
         Ok(Err(error)) => Err(distrusted(&error).into()),
@@ -92,30 +96,30 @@ async fn read_named(path: PathBuf, params: &Params<'_>) -> Result<NamedFile, Box
     }
 }
 
-fn distrusted(error: &Distrust) -> RpcError {
+fn distrusted(error: &UntrustedFile) -> RpcError {
     let (name, suggestion) = match error {
-        Distrust::Io { .. } | Distrust::Links { .. } | Distrust::Kind { .. } => {
+        UntrustedFile::Io { .. } | UntrustedFile::Links { .. } | UntrustedFile::Kind { .. } => {
             ("CONFIG_INVALID", "See that the service may read the file.")
         }
-        Distrust::Owner { .. } => {
+        UntrustedFile::Owner { .. } => {
             ("CONFIG_UNTRUSTED", "Give it to root or to the user of the service with `chown`.")
         }
-        Distrust::Writable { .. } => {
+        UntrustedFile::Writable { .. } => {
             ("CONFIG_UNTRUSTED", "Take that right from the others with `chmod go-w`.")
         }
     };
-    let (Distrust::Io { path, .. }
-    | Distrust::Links { path }
-    | Distrust::Kind { path }
-    | Distrust::Owner { path, .. }
-    | Distrust::Writable { path, .. }) = error;
+    let (UntrustedFile::Io { path, .. }
+    | UntrustedFile::Links { path }
+    | UntrustedFile::Kind { path }
+    | UntrustedFile::Owner { path, .. }
+    | UntrustedFile::Writable { path, .. }) = error;
     RpcError::new(INVALID_PARAMS, name, chain(error))
         .suggest(format!("{suggestion} The old configuration stays in force."))
         .context(json!({ "file": path.display().to_string() }))
 }
 
 /// Answers `daemon/stop`.
-pub(super) async fn stop(desk: &Desk, asker: &Asker) -> Answer {
+pub(super) async fn stop(desk: &ControlService, asker: &Asker) -> MethodResult {
     tracing::info!(peer_uid = asker.uid(), "stop asked for by an operator");
     order::stop(&desk.orders).await?;
     Ok(json!({ "ok": true }).to_string())

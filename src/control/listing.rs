@@ -2,18 +2,23 @@
 
 use serde_json::json;
 
-use super::{Answer, Desk, Params};
+use super::{ControlParams, ControlService, MethodResult};
 use crate::{
     name::ServerName,
     protocol::{
-        Members,
-        mcp::{Item, List},
+        ObjectMembers,
+        mcp::{ListItem, ListKind},
     },
-    view::operator::Listed,
+    view::operator::OperatorList,
 };
 
 /// Answers a request for a list whose entries are shown as they are, each as the member `name`.
-pub(super) async fn whole(desk: &Desk, params: &Params<'_>, list: List, name: &str) -> Answer {
+pub(super) async fn whole(
+    desk: &ControlService,
+    params: &ControlParams<'_>,
+    list: ListKind,
+    name: &str,
+) -> MethodResult {
     let server: Option<String> = params.optional("server")?;
     let is_reported = params.flag("report")?;
     let listed = desk.views.operator_list(list, server.as_deref()).await?;
@@ -23,21 +28,21 @@ pub(super) async fn whole(desk: &Desk, params: &Params<'_>, list: List, name: &s
 }
 
 /// Returns each item with its server.
-pub(super) fn each(listed: &Listed) -> impl Iterator<Item = (&ServerName, &Item)> {
+pub(super) fn each(listed: &OperatorList) -> impl Iterator<Item = (&ServerName, &ListItem)> {
     let listings = listed.listings.iter();
     listings.flat_map(|(server, listing)| listing.iter().map(move |item| (server, item)))
 }
 
 /// Returns an entry, JSON text: its server, and as the member `name` what it is.
 pub(super) fn entry(server: &ServerName, name: &str, item: &str) -> String {
-    let mut entry = Members::default();
+    let mut entry = ObjectMembers::default();
     entry.set("server", json!(server).to_string());
     entry.set(name, item);
     entry.to_string()
 }
 
 /// Returns the servers whose list is not known, JSON text of an array.
-pub(super) fn unavailable(listed: &Listed) -> String {
+pub(super) fn unavailable(listed: &OperatorList) -> String {
     let servers = listed.unavailable.iter();
     let servers = servers.map(|(server, reason)| json!({ "server": server, "reason": reason }));
     serde_json::Value::from_iter(servers).to_string()
@@ -52,7 +57,7 @@ pub(super) fn rendered(
 ) -> String {
     let entries = format!("[{}]", entries.join(","));
     let Some(unavailable) = unavailable else { return entries };
-    let mut report = Members::default();
+    let mut report = ObjectMembers::default();
     report.set("items", entries);
     if let Some(has_more) = has_more {
         report.set("hasMore", has_more.to_string());

@@ -1,17 +1,17 @@
 //! What can be asked on the operator's interface: each method by its name, with its parameters.
 
 use super::{
-    Asker, Desk, Params, attach, auth, completions, daemon, prompts, resources, servers, tasks,
-    tools,
+    Asker, ControlParams, ControlService, attach, auth, completions, daemon, prompts, resources,
+    servers, tasks, tools,
 };
 use crate::protocol::RpcError;
 
 /// What becomes of a request: the JSON text of its result, or why there is none.
-pub(super) type Answer = Result<String, Box<RpcError>>;
+pub(super) type MethodResult = Result<String, Box<RpcError>>;
 
 /// What can be asked. Source: seed 001, but for `tools/search` and `mcp/attach`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Method {
+pub(super) enum ControlMethod {
     ServersList,
     ToolsList,
     ToolsInfo,
@@ -36,7 +36,7 @@ pub(super) enum Method {
     DaemonStop,
 }
 
-impl Method {
+impl ControlMethod {
     /// All of them.
     pub(super) const ALL: [Self; 22] = [
         Self::ServersList,
@@ -163,7 +163,12 @@ impl Method {
     }
 
     /// Answers a request.
-    pub(super) async fn run(self, desk: &Desk, params: &Params<'_>, asker: &Asker) -> Answer {
+    pub(super) async fn run(
+        self,
+        desk: &ControlService,
+        params: &ControlParams<'_>,
+        asker: &Asker,
+    ) -> MethodResult {
         match self {
             Self::ServersList => servers::list(desk, params).await,
             Self::ToolsList => tools::list(desk, params).await,
@@ -199,12 +204,12 @@ mod tests {
     #[test]
     fn the_manual_has_a_row_for_every_method() {
         let manual = include_str!("../../README.md");
-        for method in Method::ALL {
+        for method in ControlMethod::ALL {
             let name = format!("`{}`", method.name());
             let mut firsts =
                 manual.lines().filter_map(|line| line.strip_prefix("| ")?.split('|').next());
             assert!(firsts.any(|first| first.contains(&name)), "{name}");
-            assert_eq!(Method::named(method.name()), Some(method));
+            assert_eq!(ControlMethod::named(method.name()), Some(method));
         }
     }
 }

@@ -18,20 +18,20 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     config::defaults,
-    holder::{Account, Holder, Member},
-    ingress::Edge,
+    holder::{Account, AccountMember, Holder},
+    ingress::IngressContext,
     meta::nearest,
-    peer::Caller,
+    peer::ConnectedClient,
     protocol::{
-        Message, ParseError, RpcError, Shape,
+        Message, MessageKind, ParseError, RpcError,
         error::{INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR},
-        jsonrpc::Part,
+        jsonrpc::MessagePart,
         ndjson::on_one_line,
     },
     redact,
     share::{EvictablePermit, Evictables, EvictionBounds},
-    status::Board,
-    task::Tasks,
+    status::StatusBoard,
+    task::TaskDriver,
     view::Views,
 };
 
@@ -55,33 +55,33 @@ mod tasks;
 mod tools;
 
 use authority::Authority;
-use method::{Answer, Method};
-pub use order::{NamedFile, Order, ReloadError};
-use params::Params;
+use method::{ControlMethod, MethodResult};
+pub use order::{ControlCommand, NamedFile, ReloadError};
+use params::ControlParams;
 #[doc(hidden)]
 pub use params::read_params;
-use peer::Peer;
+use peer::PeerCredentials;
 pub use server::serve;
 
 /// What of the service operators reach.
 #[derive(Debug)]
-pub struct Parts {
+pub struct ControlParts {
     /// What the service tells about itself.
-    pub board: Arc<Board>,
+    pub board: Arc<StatusBoard>,
     /// What the servers offer.
     pub views: Arc<Views>,
     /// Who serves clients that attach to the socket.
-    pub edge: Arc<Edge>,
+    pub edge: Arc<IngressContext>,
     /// The calls that go on without their callers.
-    pub calls: Arc<Tasks>,
+    pub calls: Arc<TaskDriver>,
     /// Takes what the service as a whole is to do.
-    pub orders: mpsc::Sender<Order>,
+    pub orders: mpsc::Sender<ControlCommand>,
 }
 
 /// Who answers operators.
 #[derive(Debug)]
-pub struct Desk {
-    parts: Parts,
+pub struct ControlService {
+    parts: ControlParts,
     /// Who is served at the socket.
     /// The connections of operators.
     connections: Arc<Evictables>,
@@ -101,9 +101,9 @@ pub struct Desk {
 #[derive(Clone, Debug)]
 struct Asker {
     /// The process at the other end of the control socket; none over HTTP.
-    peer: Option<Peer>,
+    peer: Option<PeerCredentials>,
     /// The party at the other end of the connection.
-    caller: Caller,
+    caller: ConnectedClient,
     /// Takes what is told before the answer, where there is a way to.
     lines: Option<mpsc::Sender<Bytes>>,
 }
@@ -120,19 +120,19 @@ impl Asker {
     }
 }
 
-impl std::ops::Deref for Desk {
-    type Target = Parts;
+impl std::ops::Deref for ControlService {
+    type Target = ControlParts;
 
-    fn deref(&self) -> &Parts {
+    fn deref(&self) -> &ControlParts {
         &self.parts
     }
 }
 
-impl Desk {
+impl ControlService {
     /// Returns who answers operators. Nothing more is taken on after `stop`, and requests that run when
     /// `hurry` is cancelled end at once; `tasks` owns the connections.
     pub fn new(
-        parts: Parts,
+        parts: ControlParts,
         stop: CancellationToken,
         hurry: CancellationToken,
         tasks: TaskTracker,
@@ -149,7 +149,7 @@ impl Desk {
     /// Takes a place for a connection of the user `uid`; `None` where all have something running.
     fn admit(&self, uid: u32) -> Option<EvictablePermit> {
         let account = Account::User(uid);
-        self.connections.admit(Holder { account, member: Member::Whole })
+        self.connections.admit(Holder { account, member: AccountMember::Whole })
     }
 
     /// Returns the group that is let in at the socket, if any is.
@@ -159,26 +159,26 @@ impl Desk {
 
     /// Answers a request.
     async fn answer(&self, request: &Message, asker: &Asker) -> Bytes {
-        let id = request.part(Part::Id).unwrap_or("null");
+        let id = request.part(MessagePart::Id).unwrap_or("null");
         match self.try_answer(request, asker).await {
             Ok(result) => on_one_line(Message::response(id, &result)),
             Err(error) => error.complete().render(Some(id)),
         }
     }
 
-    async fn try_answer(&self, request: &Message, asker: &Asker) -> Answer {
+    async fn try_answer(&self, request: &Message, asker: &Asker) -> MethodResult {
         let asked = request.method().unwrap_or_default();
-        let method = Method::named(asked).ok_or_else(|| unknown_method(asked))?;
+        let method = ControlMethod::named(asked).ok_or_else(|| unknown_method(asked))?;
         if method.is_for_operators() {
             self.check_operator(asker, method).await?;
         }
-        let params = Params::read(method, request.params())?;
+        let params = ControlParams::read(method, request.params())?;
         tokio::select! {
             biased;
             // Boxed: most need little room.
             answer = Box::pin(method.run(self, &params, asker)) => answer,
             () = self.hurry.cancelled() => {
-                Err(RpcError::stopping(method == Method::ToolsCall).into())
+                Err(RpcError::stopping(method == ControlMethod::ToolsCall).into())
             }
         }
     }
@@ -199,17 +199,17 @@ fn read(line: Bytes) -> Result<Message, Box<RpcError>> {
             .suggest("Send one JSON-RPC 2.0 request at a time, on a line of its own.")
     })?;
     match message.shape() {
-        Shape::Response => {
+        MessageKind::Response => {
             let text = "a response answers nothing: nobody has asked";
             let error = RpcError::new(INVALID_REQUEST, "INVALID_REQUEST", text);
             Err(error.suggest("Send requests.").into())
         }
-        Shape::Request | Shape::Notification => Ok(message),
+        MessageKind::Request | MessageKind::Notification => Ok(message),
     }
 }
 
 fn unknown_method(asked: &str) -> RpcError {
-    let known = Method::ALL.map(Method::name);
+    let known = ControlMethod::ALL.map(ControlMethod::name);
     let shown = redact::cut(asked, defaults::SUGGESTION_BYTES_MAX);
     let similar = nearest(asked, known.iter().map(|name| (*name).to_owned()));
     let suggestion = match similar.first() {

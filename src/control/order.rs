@@ -6,16 +6,16 @@ use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::{
-    config::{Exposed, diff::ServerDiff, load::LoadError},
+    config::{ExposedListener, diff::ServerDiff, load::LoadError},
     protocol::{RpcError, error::INVALID_PARAMS},
     report::chain,
-    tls::IdentityError,
+    tls::TlsIdentityError,
     token::TokenError,
 };
 
 /// What the main loop is to do, and whom it tells.
 #[derive(Debug)]
-pub enum Order {
+pub enum ControlCommand {
     /// Read the configuration again.
     Reload {
         /// The file that it is read from, now and later; the one that it came from where there is none.
@@ -50,13 +50,13 @@ pub enum ReloadError {
     File(#[from] LoadError),
     /// The file asks for a certificate that cannot be used.
     #[error(transparent)]
-    Identity(#[from] IdentityError),
+    Identity(#[from] TlsIdentityError),
     /// The file asks for a token that cannot be used.
     #[error(transparent)]
     Token(#[from] TokenError),
     /// An address that the service listens on would be open to everybody.
     #[error(transparent)]
-    Exposed(#[from] Exposed),
+    Exposed(#[from] ExposedListener),
 }
 
 impl ReloadError {
@@ -120,11 +120,11 @@ fn capital(text: &str) -> String {
 ///
 /// Dropped halfway, it is done all the same, or not.
 pub(super) async fn reload(
-    orders: &mpsc::Sender<Order>,
+    orders: &mpsc::Sender<ControlCommand>,
     from: Option<NamedFile>,
 ) -> Result<ServerDiff, Box<RpcError>> {
     let (told, outcome) = oneshot::channel();
-    give(orders, Order::Reload { from, told }, outcome)
+    give(orders, ControlCommand::Reload { from, told }, outcome)
         .await?
         .map_err(|error| error.to_rpc().into())
 }
@@ -138,14 +138,14 @@ pub(super) async fn reload(
 /// # Cancel safety
 ///
 /// As [`reload`].
-pub(super) async fn stop(orders: &mpsc::Sender<Order>) -> Result<(), Box<RpcError>> {
+pub(super) async fn stop(orders: &mpsc::Sender<ControlCommand>) -> Result<(), Box<RpcError>> {
     let (told, outcome) = oneshot::channel();
-    give(orders, Order::Stop { told }, outcome).await
+    give(orders, ControlCommand::Stop { told }, outcome).await
 }
 
 async fn give<T>(
-    orders: &mpsc::Sender<Order>,
-    order: Order,
+    orders: &mpsc::Sender<ControlCommand>,
+    order: ControlCommand,
     outcome: oneshot::Receiver<T>,
 ) -> Result<T, Box<RpcError>> {
     orders.send(order).await.map_err(|_| RpcError::stopping(false))?;

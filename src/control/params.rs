@@ -3,11 +3,11 @@
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use super::Method;
+use super::ControlMethod;
 use crate::{
     config::defaults,
     meta::nearest,
-    protocol::{Members, RpcError, error::INVALID_PARAMS},
+    protocol::{ObjectMembers, RpcError, error::INVALID_PARAMS},
     redact,
 };
 
@@ -16,34 +16,34 @@ const META: &str = "_meta";
 
 /// The parameters of one request.
 #[derive(Debug)]
-pub(super) struct Params<'a> {
-    method: Method,
-    members: Members<'a>,
+pub(super) struct ControlParams<'a> {
+    method: ControlMethod,
+    members: ObjectMembers<'a>,
 }
 
 /// What a parameter can be, in words.
-pub(super) trait Kind: DeserializeOwned {
+pub(super) trait ParamKind: DeserializeOwned {
     /// As in "it must be …".
     const WORDS: &'static str;
 }
 
-impl Kind for String {
+impl ParamKind for String {
     const WORDS: &'static str = "a string";
 }
 
-impl Kind for bool {
+impl ParamKind for bool {
     const WORDS: &'static str = "true or false";
 }
 
-impl Kind for u64 {
+impl ParamKind for u64 {
     const WORDS: &'static str = "a whole number of at least 0";
 }
 
-impl Kind for usize {
+impl ParamKind for usize {
     const WORDS: &'static str = "a whole number of at least 0";
 }
 
-impl Kind for Vec<String> {
+impl ParamKind for Vec<String> {
     const WORDS: &'static str = "a list of strings";
 }
 
@@ -51,19 +51,22 @@ impl Kind for Vec<String> {
 /// there is no such method. For the fuzz targets.
 #[doc(hidden)]
 pub fn read_params(name: &str, text: Option<&str>) -> Option<Result<(), String>> {
-    let read = Params::read(Method::named(name)?, text);
+    let read = ControlParams::read(ControlMethod::named(name)?, text);
     Some(read.map(drop).map_err(|error| String::from_utf8_lossy(&error.render(None)).into_owned()))
 }
 
-impl<'a> Params<'a> {
+impl<'a> ControlParams<'a> {
     /// Reads the parameters of `method` from `text`, JSON text; none at all is none of them.
     ///
     /// # Errors
     ///
     /// [`RpcError`] where they are no object, or one of them is unknown or there twice.
-    pub(super) fn read(method: Method, text: Option<&'a str>) -> Result<Self, Box<RpcError>> {
-        let params = Self { method, members: Members::default() };
-        let Some(members) = Members::read(text.unwrap_or("{}")) else {
+    pub(super) fn read(
+        method: ControlMethod,
+        text: Option<&'a str>,
+    ) -> Result<Self, Box<RpcError>> {
+        let params = Self { method, members: ObjectMembers::default() };
+        let Some(members) = ObjectMembers::read(text.unwrap_or("{}")) else {
             return Err(params.refused("the parameters are no object", json!({})).into());
         };
         for (position, (name, _)) in members.iter().enumerate() {
@@ -88,7 +91,7 @@ impl<'a> Params<'a> {
     /// # Errors
     ///
     /// [`RpcError`] where it is something else than it must be.
-    pub(super) fn optional<T: Kind>(&self, name: &str) -> Result<Option<T>, Box<RpcError>> {
+    pub(super) fn optional<T: ParamKind>(&self, name: &str) -> Result<Option<T>, Box<RpcError>> {
         match self.raw(name) {
             None => Ok(None),
             Some(text) => match serde_json::from_str(text) {
@@ -103,7 +106,7 @@ impl<'a> Params<'a> {
     /// # Errors
     ///
     /// [`RpcError`] where it is missing, or something else than it must be.
-    pub(super) fn required<T: Kind>(&self, name: &'static str) -> Result<T, Box<RpcError>> {
+    pub(super) fn required<T: ParamKind>(&self, name: &'static str) -> Result<T, Box<RpcError>> {
         self.optional(name)?.ok_or_else(|| self.missing(name))
     }
 
@@ -175,8 +178,8 @@ fn bare(name: &str) -> &str {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<Params<'_>, Box<RpcError>> {
-        Params::read(Method::ToolsSearch, Some(text))
+    fn read(text: &str) -> Result<ControlParams<'_>, Box<RpcError>> {
+        ControlParams::read(ControlMethod::ToolsSearch, Some(text))
     }
 
     #[test]

@@ -21,7 +21,7 @@ use tokio::{
 };
 
 use crate::{
-    child::ClientProcess,
+    child::KnownClientProcess,
     config::defaults,
     protocol::{RpcError, error::INVALID_REQUEST},
 };
@@ -32,20 +32,20 @@ const OTHERS_WRITE: u32 = 0o002;
 
 /// Who is at the other end. Source: `SO_PEERCRED` in unix(7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Peer {
+pub(super) struct PeerCredentials {
     pub(super) uid: u32,
     pub(super) gid: u32,
     pub(super) pid: Option<i32>,
     /// The process as it was when its connection was taken; known only where it is of our user.
-    pub(super) process: Option<ClientProcess>,
+    pub(super) process: Option<KnownClientProcess>,
 }
 
 /// Why somebody is not let in.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Refusal {
+pub(super) enum PeerRefusal {
     /// Neither our own user nor root nor of the group.
     #[error("user {} may not use the control socket", .0.uid)]
-    Foreign(Peer),
+    Foreign(PeerCredentials),
     /// The kernel does not say who it is.
     #[error("the kernel does not tell who is connected")]
     Unknown(#[source] std::io::Error),
@@ -53,7 +53,7 @@ pub(super) enum Refusal {
 
 /// Who may ask at one listener.
 #[derive(Debug)]
-pub(super) struct Door {
+pub(super) struct PeerPolicy {
     /// Our own user.
     own: u32,
     /// The socket's file, which may keep out who is neither its owner nor in its group.
@@ -62,12 +62,12 @@ pub(super) struct Door {
     lookups: Arc<Semaphore>,
 }
 
-impl Peer {
+impl PeerCredentials {
     fn of(stream: &UnixStream) -> std::io::Result<Self> {
         let found = stream.peer_cred()?;
         let (uid, gid, pid) = (found.uid(), found.gid(), found.pid());
         // Its number may be that of another process later.
-        let process = pid.filter(|_| uid == own_user()).and_then(ClientProcess::see);
+        let process = pid.filter(|_| uid == own_user()).and_then(KnownClientProcess::see);
         Ok(Self { uid, gid, pid, process })
     }
 
@@ -81,9 +81,9 @@ pub(super) fn own_user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-impl Refusal {
+impl PeerRefusal {
     /// Returns who is not let in, where that is known.
-    pub(super) fn peer(&self) -> Option<Peer> {
+    pub(super) fn peer(&self) -> Option<PeerCredentials> {
         match self {
             Self::Foreign(peer) => Some(*peer),
             Self::Unknown(_) => None,
@@ -101,7 +101,7 @@ impl Refusal {
     }
 }
 
-impl Door {
+impl PeerPolicy {
     /// Returns who may ask at `listener`.
     pub(super) fn of(listener: &UnixListener) -> Self {
         let address = listener.local_addr().ok();
@@ -115,7 +115,7 @@ impl Door {
     ///
     /// # Errors
     ///
-    /// [`Refusal`] where they may not ask.
+    /// [`PeerRefusal`] where they may not ask.
     ///
     /// # Cancel safety
     ///
@@ -124,8 +124,8 @@ impl Door {
         &self,
         stream: &UnixStream,
         group: Option<&str>,
-    ) -> Result<Peer, Refusal> {
-        let peer = Peer::of(stream).map_err(Refusal::Unknown)?;
+    ) -> Result<PeerCredentials, PeerRefusal> {
+        let peer = PeerCredentials::of(stream).map_err(PeerRefusal::Unknown)?;
         if self.is_known(peer) {
             return Ok(peer);
         }
@@ -133,11 +133,11 @@ impl Door {
             Some(group) => self.looks_up(peer, group.to_owned()).await,
             None => false,
         };
-        if is_member { Ok(peer) } else { Err(Refusal::Foreign(peer)) }
+        if is_member { Ok(peer) } else { Err(PeerRefusal::Foreign(peer)) }
     }
 
     /// Tells whether a stranger is in `group`, as far as that can be found out in time.
-    async fn looks_up(&self, peer: Peer, group: String) -> bool {
+    async fn looks_up(&self, peer: PeerCredentials, group: String) -> bool {
         let lookups = Arc::clone(&self.lookups);
         let asking = async {
             let permit = lookups.acquire_owned().await.ok()?;
@@ -153,12 +153,12 @@ impl Door {
     }
 
     /// Returns who has connected, if they may ask whatever groups they are in.
-    pub(super) fn known(&self, stream: &UnixStream) -> Option<Peer> {
-        Peer::of(stream).ok().filter(|peer| self.is_known(*peer))
+    pub(super) fn known(&self, stream: &UnixStream) -> Option<PeerCredentials> {
+        PeerCredentials::of(stream).ok().filter(|peer| self.is_known(*peer))
     }
 
     /// Tells whether a peer may ask whatever groups it is in.
-    fn is_known(&self, peer: Peer) -> bool {
+    fn is_known(&self, peer: PeerCredentials) -> bool {
         // Looked at each time: somebody may open the file to all while we run.
         peer.uid == 0 || peer.uid == self.own || self.path.as_deref().is_some_and(is_guarded)
     }
@@ -172,7 +172,7 @@ fn is_guarded(path: &Path) -> bool {
 
 /// Tells whether a peer is in `group`: as the group that it has connected with, or as the database of
 /// groups says. Blocks.
-fn is_member(peer: Peer, group: &str) -> bool {
+fn is_member(peer: PeerCredentials, group: &str) -> bool {
     let Ok(Some(group)) = Group::from_name(group) else { return false };
     if group.gid == Gid::from_raw(peer.gid) {
         return true;
@@ -185,8 +185,8 @@ fn is_member(peer: Peer, group: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn peer(uid: u32) -> Peer {
-        Peer { uid, gid: 70_000, pid: None, process: None }
+    fn peer(uid: u32) -> PeerCredentials {
+        PeerCredentials { uid, gid: 70_000, pid: None, process: None }
     }
 
     #[test]
@@ -194,7 +194,7 @@ mod tests {
         use std::os::unix::fs::PermissionsExt as _;
         let file = tempfile::NamedTempFile::new().expect("a file");
         let path = Some(file.path().to_owned());
-        let door = Door { own: 1000, path, lookups: Arc::new(Semaphore::new(1)) };
+        let door = PeerPolicy { own: 1000, path, lookups: Arc::new(Semaphore::new(1)) };
         for (mode, uid, expected) in
             [(0o666, 0, true), (0o666, 1000, true), (0o666, 1001, false), (0o660, 1001, true)]
         {
@@ -202,16 +202,16 @@ mod tests {
             std::fs::set_permissions(file.path(), permissions).expect("set");
             assert_eq!(door.is_known(peer(uid)), expected, "{mode:o} {uid}");
         }
-        let nowhere = Door { path: None, ..door };
+        let nowhere = PeerPolicy { path: None, ..door };
         assert!(!nowhere.is_known(peer(1001)), "nothing keeps anybody out");
     }
 
     #[test]
     fn a_peer_is_in_the_group_that_it_has_connected_with() {
         let root = Group::from_gid(Gid::from_raw(0)).expect("readable").expect("there is one");
-        assert!(is_member(Peer { gid: 0, ..peer(70_000) }, &root.name));
+        assert!(is_member(PeerCredentials { gid: 0, ..peer(70_000) }, &root.name));
         assert!(!is_member(peer(70_000), &root.name));
-        assert!(!is_member(Peer { gid: 0, ..peer(70_000) }, "no such group"));
+        assert!(!is_member(PeerCredentials { gid: 0, ..peer(70_000) }, "no such group"));
     }
 
     #[tokio::test]
@@ -224,7 +224,7 @@ mod tests {
         let (_client, accepted) = tokio::join!(UnixStream::connect(&path), listener.accept());
         let (stream, _) = accepted.expect("accepted");
         // Nobody is of this user: 0 is root.
-        let door = Door { own: u32::MAX, ..Door::of(&listener) };
+        let door = PeerPolicy { own: u32::MAX, ..PeerPolicy::of(&listener) };
         let admitted = door.admit(&stream, None).await;
         if own_user() == 0 {
             assert!(admitted.is_ok(), "root is let in");
@@ -232,6 +232,6 @@ mod tests {
             let refused = admitted.expect_err("a stranger").to_rpc();
             assert_eq!(refused.name, "FORBIDDEN");
         }
-        assert_eq!(Door::of(&listener).path, Some(path));
+        assert_eq!(PeerPolicy::of(&listener).path, Some(path));
     }
 }

@@ -4,20 +4,24 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 
-use super::{Answer, Asker, Desk, Params, listing, params::Kind};
-use crate::{protocol::mcp::List, view::operator};
+use super::{Asker, ControlParams, ControlService, MethodResult, listing, params::ParamKind};
+use crate::{protocol::mcp::ListKind, view::operator};
 
-impl Kind for BTreeMap<String, String> {
+impl ParamKind for BTreeMap<String, String> {
     const WORDS: &'static str = "an object whose values are strings";
 }
 
 /// Answers `prompts/list`.
-pub(super) async fn list(desk: &Desk, params: &Params<'_>) -> Answer {
-    listing::whole(desk, params, List::Prompts, "prompt").await
+pub(super) async fn list(desk: &ControlService, params: &ControlParams<'_>) -> MethodResult {
+    listing::whole(desk, params, ListKind::Prompts, "prompt").await
 }
 
 /// Answers `prompts/get`.
-pub(super) async fn get(desk: &Desk, params: &Params<'_>, asker: &Asker) -> Answer {
+pub(super) async fn get(
+    desk: &ControlService,
+    params: &ControlParams<'_>,
+    asker: &Asker,
+) -> MethodResult {
     let server: String = params.required("server")?;
     let name: String = params.required("name")?;
     let arguments: Option<BTreeMap<String, String>> = params.optional("arguments")?;

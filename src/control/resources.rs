@@ -2,19 +2,23 @@
 
 use serde_json::json;
 
-use super::{Answer, Asker, Desk, Params, listing};
+use super::{Asker, ControlParams, ControlService, MethodResult, listing};
 use crate::{
-    protocol::mcp::{List, method},
+    protocol::mcp::{ListKind, method},
     view::operator,
 };
 
 /// Answers `resources/list`.
-pub(super) async fn list(desk: &Desk, params: &Params<'_>) -> Answer {
-    listing::whole(desk, params, List::Resources, "resource").await
+pub(super) async fn list(desk: &ControlService, params: &ControlParams<'_>) -> MethodResult {
+    listing::whole(desk, params, ListKind::Resources, "resource").await
 }
 
 /// Answers `resources/read`.
-pub(super) async fn read(desk: &Desk, params: &Params<'_>, asker: &Asker) -> Answer {
+pub(super) async fn read(
+    desk: &ControlService,
+    params: &ControlParams<'_>,
+    asker: &Asker,
+) -> MethodResult {
     let server: String = params.required("server")?;
     let uri: String = params.required("uri")?;
     let asked = json!({ "uri": uri }).to_string();

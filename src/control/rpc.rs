@@ -5,24 +5,28 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 
-use super::{Asker, Desk, read};
+use super::{Asker, ControlService, read};
 use crate::{
-    ingress::{Answered, Operators},
-    peer::Caller,
-    protocol::Shape,
+    ingress::{ControlDispatch, RpcReply},
+    peer::ConnectedClient,
+    protocol::MessageKind,
 };
 
-impl Operators for Desk {
-    fn answer(self: Arc<Self>, body: Bytes, caller: Caller) -> BoxFuture<'static, Answered> {
+impl ControlDispatch for ControlService {
+    fn answer(
+        self: Arc<Self>,
+        body: Bytes,
+        caller: ConnectedClient,
+    ) -> BoxFuture<'static, RpcReply> {
         Box::pin(async move {
             // Nothing is told before the answer.
             let asker = Asker { peer: None, caller, lines: None };
             match read(body) {
-                Err(error) => Answered::Unreadable(error.complete().render(None)),
-                Ok(message) if message.shape() == Shape::Request => {
-                    Answered::Answer(Self::answer(&self, &message, &asker).await)
+                Err(error) => RpcReply::Unreadable(error.complete().render(None)),
+                Ok(message) if message.shape() == MessageKind::Request => {
+                    RpcReply::Answer(Self::answer(&self, &message, &asker).await)
                 }
-                Ok(_) => Answered::Nothing,
+                Ok(_) => RpcReply::Nothing,
             }
         })
     }

@@ -21,26 +21,26 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Asker, Desk,
-    attach::{self, Attached, Attaching},
-    peer::{Door, Peer},
+    Asker, ControlService,
+    attach::{self, AttachParams, AttachedConnection},
+    peer::{PeerCredentials, PeerPolicy},
     read,
 };
 use crate::{
     acceptor::{self, Listener as _},
     budget::{self, MeteredLine, MeteredLines},
     config::defaults,
-    peer::Caller,
+    peer::ConnectedClient,
     protocol::{
-        Message, RpcError, Shape,
+        Message, MessageKind, RpcError,
         error::{INVALID_REQUEST, NO_ROOM},
-        jsonrpc::Part,
+        jsonrpc::MessagePart,
         mcp::method::CANCELLED,
-        ndjson::Oversized,
+        ndjson::OversizedLine,
     },
     redact,
     share::EvictablePermit,
-    telemetry::liveness::Pulse,
+    telemetry::liveness::LoopPulse,
 };
 
 /// How much is read at a time, in bytes.
@@ -51,8 +51,8 @@ const READ_BYTES: usize = 16 << 10;
 /// # Cancel safety
 ///
 /// Safe: a connection that was not accepted yet stays in the backlog.
-pub async fn serve(listener: UnixListener, desk: Arc<Desk>, pulse: Pulse) {
-    let door = Arc::new(Door::of(&listener));
+pub async fn serve(listener: UnixListener, desk: Arc<ControlService>, pulse: LoopPulse) {
+    let door = Arc::new(PeerPolicy::of(&listener));
     let (stop, tasks) = (desk.stop.clone(), desk.tasks.clone());
     let serve = |stream| {
         // In the order in which they come: tasks begin in any, and an early one could lose its place
@@ -69,10 +69,10 @@ pub async fn serve(listener: UnixListener, desk: Arc<Desk>, pulse: Pulse) {
 /// allowed.
 async fn connection(
     stream: UnixStream,
-    caller: Caller,
+    caller: ConnectedClient,
     permit: Option<Option<EvictablePermit>>,
-    desk: &Arc<Desk>,
-    door: &Door,
+    desk: &Arc<ControlService>,
+    door: &PeerPolicy,
 ) {
     let group = desk.control_group();
     let peer = match door.admit(&stream, group.as_deref()).await {
@@ -84,7 +84,7 @@ async fn connection(
             return turn_away(stream, refusal.to_rpc()).await;
         }
     };
-    let Peer { uid, gid, pid, process: _ } = peer;
+    let PeerCredentials { uid, gid, pid, process: _ } = peer;
     tracing::debug!(peer_uid = uid, peer_gid = gid, peer_pid = pid, "operator connected");
     let Some(permit) = permit.unwrap_or_else(|| desk.admit(uid)) else {
         let text = "as many connections as are served have something running";
@@ -117,10 +117,10 @@ async fn turn_away(mut stream: UnixStream, error: RpcError) {
 /// something else from now on.
 async fn converse(
     stream: UnixStream,
-    desk: &Arc<Desk>,
-    (peer, caller): (Peer, Caller),
+    desk: &Arc<ControlService>,
+    (peer, caller): (PeerCredentials, ConnectedClient),
     permit: &EvictablePermit,
-) -> Option<Attached> {
+) -> Option<AttachedConnection> {
     let (reader, mut writer) = stream.into_split();
     let (lines, queue) = mpsc::channel(defaults::CONTROL_LINES_QUEUE);
     let asker = Asker { peer: Some(peer), caller, lines: Some(lines) };
@@ -148,7 +148,7 @@ async fn converse(
         Ended::Gone => None,
         Ended::Attaches(attaching) => {
             writing.await;
-            Some(Attached { attaching, reader, writer, lines })
+            Some(AttachedConnection { attaching, reader, writer, lines })
         }
     }
 }
@@ -160,12 +160,12 @@ enum Ended {
     /// Nobody is there for what is left.
     Gone,
     /// A client of MCP takes the connection over.
-    Attaches(Attaching),
+    Attaches(AttachParams),
 }
 
 /// What runs on one connection.
 struct Conversation<'a> {
-    desk: &'a Arc<Desk>,
+    desk: &'a Arc<ControlService>,
     permit: &'a EvictablePermit,
     asker: Asker,
     lines: MeteredLines,
@@ -228,7 +228,7 @@ impl Conversation<'_> {
 
     /// Takes what an operator has sent; returns what the connection is to be from now on, if that is
     /// something else.
-    fn take(&mut self, line: MeteredLine) -> Option<Attaching> {
+    fn take(&mut self, line: MeteredLine) -> Option<AttachParams> {
         let message = match line {
             MeteredLine::Whole(line) => match read(line) {
                 Ok(message) => message,
@@ -247,15 +247,19 @@ impl Conversation<'_> {
             }
         };
         if attach::is_one(&message) {
-            let attaching = Attaching::read(&message, self.desk, self.running.is_empty());
-            return attaching.map_err(|error| self.refuse(*error, message.part(Part::Id))).ok();
+            let attaching = AttachParams::read(&message, self.desk, self.running.is_empty());
+            return attaching
+                .map_err(|error| self.refuse(*error, message.part(MessagePart::Id)))
+                .ok();
         }
         self.take_message(message);
         None
     }
 
     fn take_message(&mut self, message: Message) {
-        let Some(id) = message.part(Part::Id).filter(|_| message.shape() == Shape::Request) else {
+        let Some(id) =
+            message.part(MessagePart::Id).filter(|_| message.shape() == MessageKind::Request)
+        else {
             return self.note(&message);
         };
         if self.cancelled.contains_key(id) {
@@ -295,7 +299,7 @@ impl Conversation<'_> {
         if message.method() != Some(CANCELLED) {
             return;
         }
-        let id = message.part(Part::CancelledId);
+        let id = message.part(MessagePart::CancelledId);
         if let Some(token) = id.and_then(|id| self.cancelled.get(id)) {
             token.cancel();
         }
@@ -316,7 +320,7 @@ async fn say(asker: &Asker, line: Bytes) {
     }
 }
 
-fn too_long(line: &Oversized) -> RpcError {
+fn too_long(line: &OversizedLine) -> RpcError {
     let (length, max) = (line.length, defaults::CONTROL_LINE_BYTES_MAX);
     let text = format!("a line of {length} bytes is longer than {max}");
     RpcError::new(INVALID_REQUEST, "LINE_TOO_LONG", text)
@@ -337,7 +341,11 @@ async fn hang_up(reader: &OwnedReadHalf) {
 
 /// Writes what is in `queue`, a line each, until nobody can put anything into it any more, or the
 /// other end takes nothing of it for too long.
-async fn write(writer: &mut OwnedWriteHalf, mut queue: mpsc::Receiver<Bytes>, desk: &Desk) {
+async fn write(
+    writer: &mut OwnedWriteHalf,
+    mut queue: mpsc::Receiver<Bytes>,
+    desk: &ControlService,
+) {
     while let Some(line) = queue.recv().await {
         let patience = desk.views.config().listen.write_timeout;
         for mut rest in [&line[..], b"\n"] {

@@ -1,9 +1,9 @@
 //! What operators ask about servers.
 
-use super::{Answer, Desk, Params, to_text};
+use super::{ControlParams, ControlService, MethodResult, to_text};
 
 /// Answers `servers/list`.
-pub(super) async fn list(desk: &Desk, params: &Params<'_>) -> Answer {
+pub(super) async fn list(desk: &ControlService, params: &ControlParams<'_>) -> MethodResult {
     let mut servers = desk.board.server_states();
     if params.flag("memory")? {
         desk.board.weigh(&mut servers).await;

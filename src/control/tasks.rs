@@ -5,30 +5,34 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 use tokio::time;
 
-use super::{Answer, Asker, Desk, Method, Params, to_text, tools};
+use super::{Asker, ControlMethod, ControlParams, ControlService, MethodResult, to_text, tools};
 use crate::{
     call::CallError,
     config::defaults,
     protocol::{
         RpcError,
         error::{INTERNAL_ERROR, INVALID_PARAMS},
-        jsonrpc::Part,
+        jsonrpc::MessagePart,
         task,
     },
     report::chain,
-    task::{NotCancelled, NotStarted, Outcome, Status, Task, Work},
+    task::{CancelError, TaskOutcome, TaskRecord, TaskStartError, TaskStatus, TaskWork},
     view::operator::{self, CheckedCall},
 };
 
 /// Answers `tools/call-async`.
-pub(super) async fn call(desk: &Desk, params: &Params<'_>, asker: &Asker) -> Answer {
+pub(super) async fn call(
+    desk: &ControlService,
+    params: &ControlParams<'_>,
+    asker: &Asker,
+) -> MethodResult {
     let wanted = tools::wanted(params)?;
     let patience = match params.optional::<u64>("timeout")? {
         Some(0) => return Err(params.wrong("timeout", "at least 1 ms")),
         Some(ms) => Duration::from_millis(ms).min(defaults::TASK_PATIENCE_MAX),
         None => defaults::TASK_PATIENCE,
     };
-    let call = operator::Call {
+    let call = operator::OperatorCall {
         tool: &wanted,
         args: params.object("arguments")?.unwrap_or("{}"),
         // That of the call itself, which nobody waits for.
@@ -38,14 +42,18 @@ pub(super) async fn call(desk: &Desk, params: &Params<'_>, asker: &Asker) -> Ans
     };
     let CheckedCall { tool, request, .. } = desk.views.operator_request(&call).await?;
     let (slot, tool, holder) = (tool.slot, tool.item, asker.holder());
-    let work = Work { slot, tool, request, patience, holder };
+    let work = TaskWork { slot, tool, request, patience, holder };
     let task = desk.calls.start(work).await.map_err(not_started)?;
     let told = json!({ "taskId": task.id, "status": task.status.name(), "server": task.server });
     Ok(to_text(&told))
 }
 
 /// Answers `tasks/list`: ours, and what servers list themselves that are connected.
-pub(super) async fn list(desk: &Desk, params: &Params<'_>, asker: &Asker) -> Answer {
+pub(super) async fn list(
+    desk: &ControlService,
+    params: &ControlParams<'_>,
+    asker: &Asker,
+) -> MethodResult {
     let wanted: Option<String> = params.optional("server")?;
     if let Some(server) = &wanted {
         desk.views.of_server(server).map_err(|error| error.to_operator())?;
@@ -83,7 +91,7 @@ pub(super) async fn list(desk: &Desk, params: &Params<'_>, asker: &Asker) -> Ans
 }
 
 /// Returns the tasks that a server lists, as far as it does in time.
-async fn own(desk: &Desk, server: &str, asker: &Asker) -> Vec<Value> {
+async fn own(desk: &ControlService, server: &str, asker: &Asker) -> Vec<Value> {
     let mut tasks = Vec::new();
     let reading = async {
         let mut params = "{}".to_owned();
@@ -91,7 +99,7 @@ async fn own(desk: &Desk, server: &str, asker: &Asker) -> Vec<Value> {
             let asking = desk.views.ask_about_task(server, task::LIST, &params, asker.holder());
             let Ok(answer) = asking.await else { return };
             let page: Value = answer
-                .part(Part::Result)
+                .part(MessagePart::Result)
                 .and_then(|result| serde_json::from_str(result).ok())
                 .unwrap_or_default();
             tasks.extend(page["tasks"].as_array().into_iter().flatten().cloned());
@@ -106,8 +114,12 @@ async fn own(desk: &Desk, server: &str, asker: &Asker) -> Vec<Value> {
 }
 
 /// Answers `tasks/get`.
-pub(super) async fn get(desk: &Desk, params: &Params<'_>, asker: &Asker) -> Answer {
-    match find(desk, params, (asker, Method::TasksGet)).await? {
+pub(super) async fn get(
+    desk: &ControlService,
+    params: &ControlParams<'_>,
+    asker: &Asker,
+) -> MethodResult {
+    match find(desk, params, (asker, ControlMethod::TasksGet)).await? {
         Found::Ours(task) => {
             let task = looked_at(desk, *task).await;
             Ok(to_text(&task.told(desk.calls.expiry())))
@@ -117,9 +129,13 @@ pub(super) async fn get(desk: &Desk, params: &Params<'_>, asker: &Asker) -> Answ
 }
 
 /// Answers `tasks/result`.
-pub(super) async fn result(desk: &Desk, params: &Params<'_>, asker: &Asker) -> Answer {
+pub(super) async fn result(
+    desk: &ControlService,
+    params: &ControlParams<'_>,
+    asker: &Asker,
+) -> MethodResult {
     let is_waiting = params.flag("wait")?;
-    let task = match find(desk, params, (asker, Method::TasksResult)).await? {
+    let task = match find(desk, params, (asker, ControlMethod::TasksResult)).await? {
         Found::Ours(task) => looked_at(desk, *task).await,
         Found::Of { server, id } => return ask(desk, &server, task::RESULT, &id, asker).await,
     };
@@ -132,8 +148,12 @@ pub(super) async fn result(desk: &Desk, params: &Params<'_>, asker: &Asker) -> A
 }
 
 /// Answers `tasks/cancel`.
-pub(super) async fn cancel(desk: &Desk, params: &Params<'_>, asker: &Asker) -> Answer {
-    let task = match find(desk, params, (asker, Method::TasksCancel)).await? {
+pub(super) async fn cancel(
+    desk: &ControlService,
+    params: &ControlParams<'_>,
+    asker: &Asker,
+) -> MethodResult {
+    let task = match find(desk, params, (asker, ControlMethod::TasksCancel)).await? {
         Found::Ours(task) => *task,
         Found::Of { server, id } => return ask(desk, &server, task::CANCEL, &id, asker).await,
     };
@@ -143,7 +163,7 @@ pub(super) async fn cancel(desk: &Desk, params: &Params<'_>, asker: &Asker) -> A
     let cancelled =
         desk.calls.cancel(&task.id).await.map_err(|error| not_cancelled(&task, &error))?;
     match cancelled {
-        Some(task) if task.status == Status::Cancelled => {
+        Some(task) if task.status == TaskStatus::Cancelled => {
             Ok(to_text(&task.told(desk.calls.expiry())))
         }
         // It was faster.
@@ -155,7 +175,7 @@ pub(super) async fn cancel(desk: &Desk, params: &Params<'_>, asker: &Asker) -> A
 /// Whose task is meant.
 enum Found {
     /// One that was begun here.
-    Ours(Box<Task>),
+    Ours(Box<TaskRecord>),
     /// One that a server knows, maybe.
     Of {
         /// The server.
@@ -169,9 +189,9 @@ enum Found {
 ///
 /// A server of ours finds only what it was told the id of: the ids of servers may be guessed.
 async fn find(
-    desk: &Desk,
-    params: &Params<'_>,
-    (asker, method): (&Asker, Method),
+    desk: &ControlService,
+    params: &ControlParams<'_>,
+    (asker, method): (&Asker, ControlMethod),
 ) -> Result<Found, Box<RpcError>> {
     let id: String = params.required("taskId")?;
     let server: Option<String> = params.optional("server")?;
@@ -192,8 +212,8 @@ async fn find(
 }
 
 /// Has the server of a call that was lost asked again first, as far as it answers soon.
-async fn looked_at(desk: &Desk, task: Task) -> Task {
-    if task.status != Status::Unreachable {
+async fn looked_at(desk: &ControlService, task: TaskRecord) -> TaskRecord {
+    if task.status != TaskStatus::Unreachable {
         return task;
     }
     let looking = desk.calls.look(&task.id);
@@ -202,7 +222,13 @@ async fn looked_at(desk: &Desk, task: Task) -> Task {
 }
 
 /// Asks a server about a task that was not begun here.
-async fn ask(desk: &Desk, server: &str, method: &str, id: &str, asker: &Asker) -> Answer {
+async fn ask(
+    desk: &ControlService,
+    server: &str,
+    method: &str,
+    id: &str,
+    asker: &Asker,
+) -> MethodResult {
     let params = json!({ "taskId": id }).to_string();
     let answer = desk.views.ask_about_task(server, method, &params, asker.holder()).await;
     let answer = answer.map_err(|error| match error {
@@ -210,32 +236,32 @@ async fn ask(desk: &Desk, server: &str, method: &str, id: &str, asker: &Asker) -
         CallError::Untranslatable { .. } => unknown(id),
         error => error.to_operator(),
     })?;
-    match (answer.part(Part::Result), answer.part(Part::Error)) {
+    match (answer.part(MessagePart::Result), answer.part(MessagePart::Error)) {
         (Some(result), _) => Ok(result.to_owned()),
         (None, error) => Err(told(error.unwrap_or("{}"), server, id).into()),
     }
 }
 
 /// Returns what came of a call.
-fn outcome(task: &Task) -> Answer {
+fn outcome(task: &TaskRecord) -> MethodResult {
     match (task.status, &task.outcome) {
-        (_, Some(Outcome::Result(result))) => Ok(result.clone()),
-        (_, Some(Outcome::Error(error))) => Err(told(error, &task.server, &task.id).into()),
-        (Status::Working | Status::InputRequired | Status::Unreachable, None) => {
+        (_, Some(TaskOutcome::Result(result))) => Ok(result.clone()),
+        (_, Some(TaskOutcome::Error(error))) => Err(told(error, &task.server, &task.id).into()),
+        (TaskStatus::Working | TaskStatus::InputRequired | TaskStatus::Unreachable, None) => {
             let message =
                 format!("task `{}` is {}: it has no result yet", task.id, task.status.name());
             let remedy = match task.status {
-                Status::InputRequired => {
+                TaskStatus::InputRequired => {
                     "Its server waits for an answer that nobody can give here: cancel it with `tasks/cancel`, and make the call from a client that can be asked."
                 }
-                Status::Unreachable => {
+                TaskStatus::Unreachable => {
                     "Its server was lost: it is asked again when it is connected. See `servers/list`."
                 }
-                Status::Working
-                | Status::Completed
-                | Status::Failed
-                | Status::Cancelled
-                | Status::UnknownOutcome => "Ask again later, or with `wait`: true.",
+                TaskStatus::Working
+                | TaskStatus::Completed
+                | TaskStatus::Failed
+                | TaskStatus::Cancelled
+                | TaskStatus::UnknownOutcome => "Ask again later, or with `wait`: true.",
             };
             Err(about(
                 task,
@@ -243,12 +269,12 @@ fn outcome(task: &Task) -> Answer {
             )
             .into())
         }
-        (Status::Cancelled, None) => {
+        (TaskStatus::Cancelled, None) => {
             let message = format!("task `{}` was cancelled: it has no result", task.id);
             let error = RpcError::new(INTERNAL_ERROR, "TASK_CANCELLED", message);
             Err(about(task, error.suggest("Call the tool again if you want its result.")).into())
         }
-        (Status::UnknownOutcome | Status::Completed | Status::Failed, None) => {
+        (TaskStatus::UnknownOutcome | TaskStatus::Completed | TaskStatus::Failed, None) => {
             let why = task.message.as_deref().unwrap_or("its result was not kept");
             let message = format!("nobody knows what came of task `{}`: {why}", task.id);
             let error = RpcError::new(INTERNAL_ERROR, "OUTCOME_UNKNOWN", message);
@@ -259,7 +285,7 @@ fn outcome(task: &Task) -> Answer {
 }
 
 /// Returns an error with what is known of the task.
-fn about(task: &Task, error: RpcError) -> RpcError {
+fn about(task: &TaskRecord, error: RpcError) -> RpcError {
     let (status, tool) = (task.status.name(), &task.tool);
     error.context(json!({
         "taskId": task.id, "server": task.server, "tool": tool, "status": status,
@@ -291,26 +317,26 @@ fn unknown(id: &str) -> RpcError {
         .context(json!({ "taskId": shown }))
 }
 
-fn ended(task: &Task) -> RpcError {
+fn ended(task: &TaskRecord) -> RpcError {
     let error = task::ended(task.status.name());
     about(task, error.suggest("There is nothing to cancel: see `tasks/result`."))
 }
 
-fn not_cancelled(task: &Task, error: &NotCancelled) -> RpcError {
+fn not_cancelled(task: &TaskRecord, error: &CancelError) -> RpcError {
     let message = format!("task `{}` goes on: {}", task.id, chain(error));
     let remedy = match error {
-        NotCancelled::Unasked(_) => "Cancel it again when its server is there.",
-        NotCancelled::Refused(_) => "Look at it with `tasks/get`: it may have ended.",
+        CancelError::Unasked(_) => "Cancel it again when its server is there.",
+        CancelError::Refused(_) => "Look at it with `tasks/get`: it may have ended.",
     };
     about(task, RpcError::new(INTERNAL_ERROR, "TASK_NOT_CANCELLED", message).suggest(remedy))
 }
 
-fn not_started(error: NotStarted) -> Box<RpcError> {
+fn not_started(error: TaskStartError) -> Box<RpcError> {
     let (name, remedy) = match error {
-        NotStarted::Full => {
+        TaskStartError::Full => {
             ("TOO_MANY_TASKS", "Wait until one has ended, or cancel one: see `tasks/list`.")
         }
-        NotStarted::Stopping => {
+        TaskStartError::Stopping => {
             ("SERVICE_STOPPING", "Call again in a moment: the service may come back.")
         }
     };

@@ -5,32 +5,32 @@ use std::{sync::Arc, time::Duration};
 use serde_json::{Value, json};
 
 use super::{
-    Answer, Asker, Desk, Params,
+    Asker, ControlParams, ControlService, MethodResult,
     listing::{self, each, entry, rendered, unavailable},
-    params::Kind,
+    params::ParamKind,
 };
 use crate::{
     compute::StopFlag,
     config::defaults,
     holder::Holder,
     meta::{
-        Fields, Verdict, Wanted,
+        ArgumentVerdict, FieldSelection, RequestedTool,
         describe::{collapsed, common_depth, part_of},
         document::with_note,
         warnings,
     },
     name::ServerName,
     protocol::{
-        Members, RpcError,
+        ObjectMembers, RpcError,
         error::INVALID_PARAMS,
-        mcp::{Item, List},
+        mcp::{ListItem, ListKind},
     },
     redact,
-    search::{Pattern, Strategy},
-    view::{Resolved, Views, Wish, operator},
+    search::{RankingStrategy, SearchPattern},
+    view::{FindQuery, ResolvedTool, Views, operator},
 };
 
-impl Kind for Strategy {
+impl ParamKind for RankingStrategy {
     const WORDS: &'static str = "`keyword`, `bm25` or `hybrid`";
 }
 
@@ -46,7 +46,7 @@ enum Shown {
 }
 
 impl Shown {
-    fn of(params: &Params<'_>) -> Result<Self, Box<RpcError>> {
+    fn of(params: &ControlParams<'_>) -> Result<Self, Box<RpcError>> {
         let depth = params.optional("schemaDepth")?;
         let budget: Option<usize> = params.optional("schemaBudget")?;
         Ok(match (params.flag("includeSchema")?, depth) {
@@ -58,21 +58,21 @@ impl Shown {
 }
 
 /// Answers `tools/list`.
-pub(super) async fn list(desk: &Desk, params: &Params<'_>) -> Answer {
+pub(super) async fn list(desk: &ControlService, params: &ControlParams<'_>) -> MethodResult {
     let server: Option<String> = params.optional("server")?;
     let (shown, is_reported) = (Shown::of(params)?, params.flag("report")?);
-    let listed = desk.views.operator_list(List::Tools, server.as_deref()).await?;
+    let listed = desk.views.operator_list(ListKind::Tools, server.as_deref()).await?;
     let tools = each(&listed).map(|(server, item)| (server.clone(), item.clone())).collect();
     let unavailable = is_reported.then(|| unavailable(&listed));
     Ok(rendered(&entries(&desk.views, tools, shown).await, unavailable, None))
 }
 
 /// Answers `tools/grep`.
-pub(super) async fn grep(desk: &Desk, params: &Params<'_>) -> Answer {
+pub(super) async fn grep(desk: &ControlService, params: &ControlParams<'_>) -> MethodResult {
     let pattern: String = params.required("pattern")?;
     let (shown, is_reported) = (Shown::of(params)?, params.flag("report")?);
     let limit: Option<usize> = params.optional("limit")?;
-    let pattern = Pattern::new(&pattern).map_err(|error| {
+    let pattern = SearchPattern::new(&pattern).map_err(|error| {
         RpcError::new(INVALID_PARAMS, error.code(), error.to_string())
             .suggest(error.hint())
             .context(json!({ "parameter": "pattern" }))
@@ -87,11 +87,11 @@ pub(super) async fn grep(desk: &Desk, params: &Params<'_>) -> Answer {
 }
 
 /// Answers `tools/search`.
-pub(super) async fn search(desk: &Desk, params: &Params<'_>) -> Answer {
+pub(super) async fn search(desk: &ControlService, params: &ControlParams<'_>) -> MethodResult {
     let query: String = params.required("query")?;
     let server: Option<String> = params.optional("server")?;
     let limit: Option<usize> = params.optional("limit")?;
-    let wish = Wish {
+    let wish = FindQuery {
         text: Some(&query),
         server: server.as_deref(),
         strategy: params.optional("strategy")?,
@@ -107,7 +107,7 @@ pub(super) async fn search(desk: &Desk, params: &Params<'_>) -> Answer {
 }
 
 /// Answers `tools/info`.
-pub(super) async fn info(desk: &Desk, params: &Params<'_>) -> Answer {
+pub(super) async fn info(desk: &ControlService, params: &ControlParams<'_>) -> MethodResult {
     let wanted = wanted(params)?;
     let path: Option<String> = params.optional("path")?;
     let depth: Option<usize> = params.optional("schemaDepth")?;
@@ -118,8 +118,8 @@ pub(super) async fn info(desk: &Desk, params: &Params<'_>) -> Answer {
 }
 
 /// Returns the definition of a tool with as much of its schema as was asked for.
-fn described(tool: &Resolved, path: Option<&str>, depth: Option<usize>) -> Answer {
-    let mut members = Members::read(tool.item.json()).unwrap_or_default();
+fn described(tool: &ResolvedTool, path: Option<&str>, depth: Option<usize>) -> MethodResult {
+    let mut members = ObjectMembers::read(tool.item.json()).unwrap_or_default();
     if path.is_some() || depth.is_some() {
         let schema = members.get("inputSchema").unwrap_or("{}");
         let schema: Value = serde_json::from_str(schema).unwrap_or_default();
@@ -141,17 +141,21 @@ fn described(tool: &Resolved, path: Option<&str>, depth: Option<usize>) -> Answe
 }
 
 /// Answers `tools/call`.
-pub(super) async fn call(desk: &Desk, params: &Params<'_>, asker: &Asker) -> Answer {
+pub(super) async fn call(
+    desk: &ControlService,
+    params: &ControlParams<'_>,
+    asker: &Asker,
+) -> MethodResult {
     let wanted = wanted(params)?;
     let timeout = match params.optional::<u64>("timeout")? {
         Some(0) => return Err(params.wrong("timeout", "at least 1 ms")),
         timeout => timeout.map(Duration::from_millis),
     };
     let paths: Vec<String> = params.optional("fields")?.unwrap_or_default();
-    let fields = Fields::parse(paths.iter().map(String::as_str)).map_err(|error| {
+    let fields = FieldSelection::parse(paths.iter().map(String::as_str)).map_err(|error| {
         params.wrong("fields", &format!("a list of paths such as `rows[].name`: {error}"))
     })?;
-    let call = operator::Call {
+    let call = operator::OperatorCall {
         tool: &wanted,
         args: params.object("arguments")?.unwrap_or("{}"),
         timeout,
@@ -169,24 +173,24 @@ pub(super) async fn call(desk: &Desk, params: &Params<'_>, asker: &Asker) -> Ans
 }
 
 /// Answers `tools/validate`.
-pub(super) async fn validate(desk: &Desk, params: &Params<'_>) -> Answer {
+pub(super) async fn validate(desk: &ControlService, params: &ControlParams<'_>) -> MethodResult {
     let wanted = wanted(params)?;
     let args = params.object("arguments")?.unwrap_or("{}");
     let tool = desk.views.operator_tool(&wanted).await?;
     let (mut errors, mut doubts, mut unsupported) = (Vec::new(), Vec::new(), None);
     match desk.views.operator_verdict(&tool, args).await {
-        Verdict::Fits => {}
-        Verdict::Wrong(misfit) => {
+        ArgumentVerdict::Fits => {}
+        ArgumentVerdict::Wrong(misfit) => {
             errors.extend(misfit.problems.iter().map(ToString::to_string));
         }
-        Verdict::Doubtful(found) => doubts.extend(found.iter().map(ToString::to_string)),
+        ArgumentVerdict::Doubtful(found) => doubts.extend(found.iter().map(ToString::to_string)),
         // The call would go through: the server knows best.
-        Verdict::Unchecked(reason) => unsupported = Some(reason.to_string()),
+        ArgumentVerdict::Unchecked(reason) => unsupported = Some(reason.to_string()),
     }
     let warnings = warnings(tool.item.json());
     let mut warnings: Vec<String> = warnings.iter().map(ToString::to_string).collect();
     warnings.append(&mut doubts);
-    let mut result = Members::default();
+    let mut result = ObjectMembers::default();
     result.set("valid", errors.is_empty().to_string());
     result.set("errors", json!(errors).to_string());
     if let Some(reason) = unsupported {
@@ -200,8 +204,8 @@ pub(super) async fn validate(desk: &Desk, params: &Params<'_>) -> Answer {
 }
 
 /// Reads which tool is meant.
-pub(super) fn wanted(params: &Params<'_>) -> Result<Wanted, Box<RpcError>> {
-    Ok(Wanted { server: None, tool: params.required("name")? })
+pub(super) fn wanted(params: &ControlParams<'_>) -> Result<RequestedTool, Box<RpcError>> {
+    Ok(RequestedTool { server: None, tool: params.required("name")? })
 }
 
 /// Says which parts a schema has.
@@ -218,9 +222,9 @@ fn known(schema: &Value) -> String {
 const PARTS_SHOWN_MAX: usize = 20;
 
 /// Returns what a tool is called, and what it declares of its manner.
-fn short(item: &Item) -> Members<'_> {
-    let members = Members::read(item.json()).unwrap_or_default();
-    let mut short = Members::default();
+fn short(item: &ListItem) -> ObjectMembers<'_> {
+    let members = ObjectMembers::read(item.json()).unwrap_or_default();
+    let mut short = ObjectMembers::default();
     for name in ["name", "title", "annotations"] {
         if let Some(value) = members.get(name) {
             short.set(name, value.to_owned());
@@ -231,7 +235,7 @@ fn short(item: &Item) -> Members<'_> {
 
 /// Returns the entries of a list, JSON text each. Schemas are read beside the loop: there may be
 /// thousands.
-async fn entries(views: &Views, tools: Vec<(ServerName, Item)>, shown: Shown) -> Vec<String> {
+async fn entries(views: &Views, tools: Vec<(ServerName, ListItem)>, shown: Shown) -> Vec<String> {
     if matches!(shown, Shown::Name) {
         let tools = tools.iter();
         return tools.map(|(server, item)| named(server, &short(item))).collect();
@@ -246,16 +250,16 @@ async fn entries(views: &Views, tools: Vec<(ServerName, Item)>, shown: Shown) ->
     })
 }
 
-fn named(server: &ServerName, tool: &Members<'_>) -> String {
+fn named(server: &ServerName, tool: &ObjectMembers<'_>) -> String {
     entry(server, "tool", &tool.to_string())
 }
 
 /// The members of a tool that are schemas.
 const SCHEMAS: [&str; 2] = ["inputSchema", "outputSchema"];
 
-fn with_schemas(tools: &[(ServerName, Item)], shown: Shown) -> Vec<String> {
+fn with_schemas(tools: &[(ServerName, ListItem)], shown: Shown) -> Vec<String> {
     let schemas = tools.iter().map(|(_, item)| {
-        let members = Members::read(item.json()).unwrap_or_default();
+        let members = ObjectMembers::read(item.json()).unwrap_or_default();
         SCHEMAS.map(|name| serde_json::from_str(members.get(name)?).ok())
     });
     let schemas: Vec<[Option<Value>; 2]> = schemas.collect();
@@ -269,7 +273,7 @@ fn with_schemas(tools: &[(ServerName, Item)], shown: Shown) -> Vec<String> {
     };
     let each = tools.iter().zip(&schemas).map(|((server, item), schemas)| {
         let mut tool = short(item);
-        if let Some(description) = Members::one(item.json(), "description") {
+        if let Some(description) = ObjectMembers::one(item.json(), "description") {
             tool.set("description", description);
         }
         for (name, schema) in SCHEMAS.iter().zip(schemas) {

@@ -8,12 +8,12 @@ use crate::status::Activity;
 
 /// Since when nobody has used the service.
 #[derive(Debug)]
-pub(super) struct Idle {
+pub(super) struct IdleTimer {
     since: Instant,
     n_ever: u64,
 }
 
-impl Idle {
+impl IdleTimer {
     pub(super) fn new(now: Instant) -> Self {
         Self { since: now, n_ever: 0 }
     }
@@ -42,7 +42,7 @@ mod tests {
     fn a_service_is_over_when_nobody_has_used_it_for_its_time() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
-        let mut idle = Idle::new(start);
+        let mut idle = IdleTimer::new(start);
         let mut look = |n_now, n_ever, seconds| {
             let activity = Activity { n_now, n_ever };
             idle.is_over(activity, at(seconds), Some(Duration::from_secs(10)))
@@ -60,6 +60,6 @@ mod tests {
     fn without_a_time_it_is_never_over() {
         let start = Instant::now();
         let later = start + Duration::from_secs(1_000_000);
-        assert!(!Idle::new(start).is_over(Activity { n_now: 0, n_ever: 0 }, later, None));
+        assert!(!IdleTimer::new(start).is_over(Activity { n_now: 0, n_ever: 0 }, later, None));
     }
 }

@@ -7,12 +7,12 @@ use crate::config::defaults::IMPATIENCE;
 /// The requests to stop. A second one changes nothing: running requests are finished. A third one within
 /// [`IMPATIENCE`] of the first of the three is by somebody who does not want to wait.
 #[derive(Debug)]
-pub(super) struct Impatience {
+pub(super) struct StopRequests {
     before_last: Option<Instant>,
     last: Instant,
 }
 
-impl Impatience {
+impl StopRequests {
     /// Takes note of the first request.
     pub(super) fn new(now: Instant) -> Self {
         Self { before_last: None, last: now }
@@ -36,11 +36,11 @@ mod tests {
     async fn the_third_request_within_two_seconds_is_impatience() {
         let start = Instant::now();
         let at = |ms| start + Duration::from_millis(ms);
-        let mut quick = Impatience::new(start);
+        let mut quick = StopRequests::new(start);
         assert!(!quick.again(at(1000)), "the second");
         assert!(quick.again(at(2000)), "the third");
 
-        let mut slow = Impatience::new(start);
+        let mut slow = StopRequests::new(start);
         assert!(!slow.again(at(1000)));
         assert!(!slow.again(at(2001)), "the first was too long ago");
         assert!(slow.again(at(3000)), "the third of the last two seconds");

@@ -4,7 +4,7 @@ use std::pin::pin;
 
 use tokio::time::{self, Instant};
 
-use super::{impatience::Impatience, listen::Listeners, notify, signals::Signals};
+use super::{impatience::StopRequests, listen::Listeners, notify, signals::SignalStreams};
 use crate::{child, config::defaults, pool::Pool};
 
 /// Finishes `work`, the servers included, and removes what we made. Another request to stop changes
@@ -15,11 +15,11 @@ use crate::{child, config::defaults, pool::Pool};
 ///
 /// Dropped halfway, it may be begun again.
 pub(super) async fn leave(
-    signals: &mut Signals,
+    signals: &mut SignalStreams,
     listeners: &Listeners,
     work: impl Future<Output = ()>,
 ) {
-    let mut impatience = Impatience::new(Instant::now());
+    let mut impatience = StopRequests::new(Instant::now());
     let mut work = pin!(work);
     loop {
         tokio::select! {

@@ -16,12 +16,12 @@ use tokio::{
     time::{self, Instant},
 };
 
-use super::lock::{self, Lock, Taken};
+use super::lock::{self, InstanceLock, LockError};
 use crate::{
-    config::{Exposed, Listen, defaults},
-    control::client::{self, ClientError},
-    session::key::KeyError,
-    systemd::listen::Inherited,
+    config::{ExposedListener, ListenConfig, defaults},
+    control::client::{self, ControlClientError},
+    session::key::SessionKeyError,
+    systemd::listen::InheritedSockets,
 };
 
 /// Where the control socket is for a service of the system. Source: design ruling 1.
@@ -36,7 +36,7 @@ pub struct Listeners {
     /// The control socket that we made and remove again.
     own_socket: Option<(PathBuf, u64)>,
     /// Held for as long as the socket is ours.
-    lock: Option<Lock>,
+    lock: Option<InstanceLock>,
     was_inherited: bool,
 }
 
@@ -117,7 +117,7 @@ pub enum StartError {
     },
     /// An address would be open to everybody.
     #[error(transparent)]
-    Exposed(#[from] Exposed),
+    Exposed(#[from] ExposedListener),
     /// An inherited socket cannot be used.
     #[error("use an inherited socket")]
     Inherited(#[source] io::Error),
@@ -126,7 +126,7 @@ pub enum StartError {
     Signals(#[source] io::Error),
     /// The key for session ids cannot be used.
     #[error(transparent)]
-    SessionKey(#[from] KeyError),
+    SessionKey(#[from] SessionKeyError),
 }
 
 impl StartError {
@@ -170,7 +170,10 @@ impl Listeners {
     /// # Cancel safety
     ///
     /// Safe: what was opened is closed, but a socket's file stays.
-    pub async fn open(inherited: Inherited, listen: &Listen) -> Result<Self, StartError> {
+    pub async fn open(
+        inherited: InheritedSockets,
+        listen: &ListenConfig,
+    ) -> Result<Self, StartError> {
         let was_inherited = !inherited.is_empty();
         // Whoever has made them: the file says only what we make ourselves.
         for listener in &inherited.http {
@@ -277,7 +280,7 @@ pub fn default_socket() -> PathBuf {
 }
 
 /// Returns the path of the control socket that we make ourselves, if we do.
-fn own_path(inherited: &Inherited, listen: &Listen) -> Option<PathBuf> {
+fn own_path(inherited: &InheritedSockets, listen: &ListenConfig) -> Option<PathBuf> {
     let default = || inherited.is_empty().then(default_socket);
     let asked = listen.control.clone().or_else(default);
     asked.filter(|_| inherited.control.is_empty())
@@ -285,15 +288,17 @@ fn own_path(inherited: &Inherited, listen: &Listen) -> Option<PathBuf> {
 
 /// Sees to it that no other service has the control socket at `path`, now or as long as we hold what
 /// is returned.
-async fn sole(path: &Path, group: Option<&str>) -> Result<Lock, StartError> {
+async fn sole(path: &Path, group: Option<&str>) -> Result<InstanceLock, StartError> {
     make_directory(path, group)?;
     let lock = lock::path_of(path);
     let until = Instant::now() + defaults::PROBE_PATIENCE;
     loop {
-        let pid = match Lock::take(&lock) {
+        let pid = match InstanceLock::take(&lock) {
             Ok(lock) => return Ok(lock),
-            Err(Taken::Unusable(source)) => return Err(StartError::Lock { path: lock, source }),
-            Err(Taken::By(pid)) => pid,
+            Err(LockError::Unusable(source)) => {
+                return Err(StartError::Lock { path: lock, source });
+            }
+            Err(LockError::By(pid)) => pid,
         };
         match probe(path).await {
             Probed::Answers => return Err(StartError::Running { path: path.to_owned(), pid }),
@@ -334,19 +339,18 @@ async fn probe(path: &Path) -> Probed {
         Ok(
             Ok(_)
             | Err(
-                ClientError::Refused(_)
-                | ClientError::Unreadable(_)
-                | ClientError::Oversized { .. },
+                ControlClientError::Refused(_)
+                | ControlClientError::Unreadable(_)
+                | ControlClientError::Oversized { .. },
             ),
         ) => Probed::Answers,
-        Ok(Err(ClientError::Unreachable { source, .. }))
+        Ok(Err(ControlClientError::Unreachable { source, .. }))
             if source.kind() != io::ErrorKind::UnexpectedEof =>
         {
             Probed::Nobody(source)
         }
-        Ok(Err(ClientError::Unreachable { .. } | ClientError::Silent { .. })) | Err(_) => {
-            Probed::Silent
-        }
+        Ok(Err(ControlClientError::Unreachable { .. } | ControlClientError::Silent { .. }))
+        | Err(_) => Probed::Silent,
     }
 }
 

@@ -15,13 +15,13 @@ use rustix::fs::{FlockOperation, OFlags, flock};
 
 /// The lock, until it is dropped or the process has ended.
 #[derive(Debug)]
-pub struct Lock {
+pub struct InstanceLock {
     file: File,
 }
 
 /// Why it is not ours.
 #[derive(Debug)]
-pub enum Taken {
+pub enum LockError {
     /// A process has it, with this number if it could be told.
     By(Option<u32>),
     /// The file cannot be used.
@@ -40,26 +40,26 @@ pub fn path_of(socket: &Path) -> PathBuf {
     }
 }
 
-impl Lock {
+impl InstanceLock {
     /// Takes the lock, and writes down who has it.
     ///
     /// # Errors
     ///
-    /// [`Taken`] where somebody else has it, or it cannot be had.
-    pub fn take(path: &Path) -> Result<Self, Taken> {
+    /// [`LockError`] where somebody else has it, or it cannot be had.
+    pub fn take(path: &Path) -> Result<Self, LockError> {
         let flags = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or(0);
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
-        let mut file = options.custom_flags(flags).open(path).map_err(Taken::Unusable)?;
+        let mut file = options.custom_flags(flags).open(path).map_err(LockError::Unusable)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
-            Err(rustix::io::Errno::WOULDBLOCK) => return Err(Taken::By(holder(&mut file))),
-            Err(errno) => return Err(Taken::Unusable(errno.into())),
+            Err(rustix::io::Errno::WOULDBLOCK) => return Err(LockError::By(holder(&mut file))),
+            Err(errno) => return Err(LockError::Unusable(errno.into())),
         }
         let pid = std::process::id();
         let started = started(pid).unwrap_or_default();
         let written = file.set_len(0).and_then(|()| writeln!(file, "{pid} {started}"));
-        written.map_err(Taken::Unusable)?;
+        written.map_err(LockError::Unusable)?;
         Ok(Self { file })
     }
 
@@ -96,11 +96,11 @@ mod tests {
     fn the_second_one_is_told_who_has_it_and_gets_it_when_that_one_has_gone() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("metamcp.lock");
-        let first = Lock::take(&path).expect("nobody has it");
-        let Err(Taken::By(holder)) = Lock::take(&path) else { panic!("it is taken") };
+        let first = InstanceLock::take(&path).expect("nobody has it");
+        let Err(LockError::By(holder)) = InstanceLock::take(&path) else { panic!("it is taken") };
         assert_eq!(holder, Some(std::process::id()));
         drop(first);
-        let again = Lock::take(&path).expect("nobody has it any more");
+        let again = InstanceLock::take(&path).expect("nobody has it any more");
         again.clean_up();
         assert_eq!(fs::read_to_string(&path).expect("readable"), "");
     }
@@ -109,10 +109,12 @@ mod tests {
     fn a_number_that_is_anothers_by_now_is_not_told() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("metamcp.lock");
-        let _held = Lock::take(&path).expect("nobody has it");
+        let _held = InstanceLock::take(&path).expect("nobody has it");
         for content in [format!("{} 1", std::process::id()), "1 1".to_owned(), "x".to_owned()] {
             fs::write(&path, content).expect("written");
-            let Err(Taken::By(holder)) = Lock::take(&path) else { panic!("it is taken") };
+            let Err(LockError::By(holder)) = InstanceLock::take(&path) else {
+                panic!("it is taken")
+            };
             assert_eq!(holder, None);
         }
     }
@@ -124,10 +126,10 @@ mod tests {
         // A process of that number runs: this one.
         let (pid, since) = (std::process::id(), started(std::process::id()).expect("it runs"));
         fs::write(&path, format!("{pid} {since}")).expect("written");
-        drop(Lock::take(&path).expect("nobody has it"));
+        drop(InstanceLock::take(&path).expect("nobody has it"));
         std::os::unix::fs::symlink(&path, directory.path().join("link")).expect("linked");
-        let linked = Lock::take(&directory.path().join("link"));
-        assert!(matches!(linked, Err(Taken::Unusable(_))), "{linked:?}");
+        let linked = InstanceLock::take(&directory.path().join("link"));
+        assert!(matches!(linked, Err(LockError::Unusable(_))), "{linked:?}");
     }
 
     #[test]

@@ -24,26 +24,26 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     budget,
     call::CallError,
-    catalog::{Catalog, Store},
+    catalog::{Catalog, DiskCache},
     child::{self, orphans},
-    config::{Config, Sources, defaults, secret::credentials_directory},
+    config::{Config, ConfigSources, defaults, secret::credentials_directory},
     connection::{Announcement, Dialer},
     control, descriptors,
     ingress::{
-        self, Edge, Operators,
-        pipe::{self, Pipe},
+        self, ControlDispatch, IngressContext,
+        pipe::{self, ClientPipe},
     },
     name::ServerName,
     pool::Pool,
     provision::Provisioner,
     resident::{self, ReturnSchedule},
-    session::{Seal, Sessions, state_directory},
-    status::{Activity, Board},
+    session::{SessionRegistry, SessionSigner, state_directory},
+    status::{Activity, StatusBoard},
     systemd::notify,
-    task::{Shelf, Tasks},
+    task::{TaskDriver, TaskFiles},
     telemetry::{liveness::Liveness, log::LogControl},
-    tls::{self, Identity},
-    token::{self, Token},
+    tls::{self, TlsIdentity},
+    token::{self, BearerToken},
     view::{Choice, Views},
 };
 
@@ -56,37 +56,37 @@ mod orders;
 mod reload;
 mod signals;
 
-use idle::Idle;
+use idle::IdleTimer;
 use leave::{close, leave};
 pub use listen::{Listeners, StartError};
-use orders::Orders;
-use signals::{Signal, Signals};
+use orders::CommandChannel;
+use signals::{SignalStreams, StopSignal};
 
 /// The service, built and listening.
 #[derive(Debug)]
 pub struct Daemon {
-    source: Sources,
+    source: ConfigSources,
     log: LogControl,
     pool: Arc<Pool>,
     provisioner: Arc<Provisioner>,
     views: Arc<Views>,
     /// The calls that go on without their callers.
-    tasks: Arc<Tasks>,
+    tasks: Arc<TaskDriver>,
     /// What servers say to nobody in particular, until it is taken.
     announced: Option<mpsc::Receiver<Announcement>>,
     /// What of that clients are to hear.
     told: Option<mpsc::Receiver<Announcement>>,
-    board: Arc<Board>,
+    board: Arc<StatusBoard>,
     /// What new connections are served with.
-    tls: Arc<tls::Current>,
+    tls: Arc<tls::CurrentTls>,
     /// What clients must bring with new requests.
-    token: Arc<token::Current>,
+    token: Arc<token::CurrentToken>,
     liveness: Arc<Liveness>,
     listeners: Listeners,
-    signals: Signals,
-    orders: Orders,
+    signals: SignalStreams,
+    orders: CommandChannel,
     /// Who answers operators, once clients are served.
-    desk: Option<Arc<control::Desk>>,
+    desk: Option<Arc<control::ControlService>>,
     /// Appended to the status line: what an operator should know.
     notice: Option<String>,
     /// It was started by a command, and not by somebody who waits for its servers.
@@ -104,25 +104,25 @@ impl Daemon {
     /// [`StartError`] when signals cannot be caught, or the key for session ids is of no use.
     pub fn build(
         config: Config,
-        source: Sources,
-        identity: Option<Identity>,
-        token: Option<Token>,
+        source: ConfigSources,
+        identity: Option<TlsIdentity>,
+        token: Option<BearerToken>,
         listeners: Listeners,
         log: LogControl,
     ) -> Result<Self, StartError> {
         // First of all: bounds follow from it.
         descriptors::raise();
         // Caught before READY=1: systemd looks for a handler of SIGHUP then.
-        let signals = Signals::catch().map_err(StartError::Signals)?;
+        let signals = SignalStreams::catch().map_err(StartError::Signals)?;
         budget_for(&config);
         let config = Arc::new(config);
         let credentials = credentials_directory();
-        let seal = Seal::of_service(&config.listen.session, credentials.as_deref())?;
+        let seal = SessionSigner::of_service(&config.listen.session, credentials.as_deref())?;
         let tasks = TaskTracker::new();
         let (announcements, announced) = mpsc::channel(defaults::ANNOUNCEMENT_QUEUE);
         let dialer = Dialer::new(credentials, tasks.clone(), announcements);
         let pool = Arc::new(Pool::new(dialer, &config));
-        let sessions = Sessions::new(Arc::clone(&pool), seal, &config.listen.session);
+        let sessions = SessionRegistry::new(Arc::clone(&pool), seal, &config.listen.session);
         sessions.tell_as(&config.tools);
         let (telling, told) = mpsc::channel(defaults::ANNOUNCEMENT_QUEUE);
         let catalog = Catalog::new(
@@ -130,21 +130,22 @@ impl Daemon {
             Arc::clone(&sessions),
             tasks,
             telling,
-            Store::declared(&config.catalog.cache),
+            DiskCache::declared(&config.catalog.cache),
         );
         catalog.search_with(&config.search);
         catalog.prime_as(&config.catalog);
         let catalog = Arc::new(catalog);
         let liveness = Liveness::new();
-        let board = Board::new(Arc::clone(&pool), Arc::clone(&catalog), Arc::clone(&liveness));
+        let board =
+            StatusBoard::new(Arc::clone(&pool), Arc::clone(&catalog), Arc::clone(&liveness));
         let (slots, clients) = (Arc::clone(&pool), Arc::clone(&sessions));
         let provisioner = Provisioner::new(slots, clients, Arc::clone(&catalog), &config);
         let provisioner = Arc::new(provisioner);
         let views =
             Views::new(Arc::clone(&pool), sessions, catalog, Arc::clone(&provisioner), config);
         let views = Arc::new(views);
-        let shelf = Shelf::below(state_directory().as_deref());
-        let tasks = Tasks::new(Arc::clone(&views), shelf);
+        let shelf = TaskFiles::below(state_directory().as_deref());
+        let tasks = TaskDriver::new(Arc::clone(&views), shelf);
         Ok(Self {
             source,
             log,
@@ -155,12 +156,12 @@ impl Daemon {
             announced: Some(announced),
             told: Some(told),
             board,
-            tls: Arc::new(tls::Current::new(identity)),
-            token: Arc::new(token::Current::new(token)),
+            tls: Arc::new(tls::CurrentTls::new(identity)),
+            token: Arc::new(token::CurrentToken::new(token)),
             liveness,
             listeners,
             signals,
-            orders: Orders::new(),
+            orders: CommandChannel::new(),
             desk: None,
             notice: None,
             is_launched: false,
@@ -195,11 +196,11 @@ impl Daemon {
                 () = &mut warm_up => is_warm = true,
                 _ = told.tick() => notify::status(&waiting_for(&self.pool.awaited())),
                 signal = self.signals.next() => match signal {
-                    Signal::Stop => {
+                    StopSignal::Stop => {
                         return leave(&mut self.signals, &self.listeners, close(&self.pool)).await;
                     }
                     // Not a reload yet for the manager, who knows no service before READY=1.
-                    Signal::Reload => {
+                    StopSignal::Reload => {
                         let _noted_in_the_status_line = self.replace_config(None);
                     }
                 },
@@ -237,7 +238,7 @@ impl Daemon {
     pub async fn run_for_one<R, W>(
         mut self,
         choice: &Choice,
-        pipe: Pipe<R, W>,
+        pipe: ClientPipe<R, W>,
     ) -> Result<(), CallError>
     where
         R: AsyncRead + Unpin,
@@ -259,7 +260,7 @@ impl Daemon {
                     _end = &mut serving => break,
                     () = &mut warm_up, if !is_warm => is_warm = true,
                     signal = self.signals.next() => match signal {
-                        Signal::Stop => {
+                        StopSignal::Stop => {
                             stop.cancel();
                             let patience = self.views.config().service.shutdown_timeout;
                             if time::timeout(patience, &mut serving).await.is_err() {
@@ -268,7 +269,7 @@ impl Daemon {
                             }
                             break;
                         }
-                        Signal::Reload => drop(self.reload(None)),
+                        StopSignal::Reload => drop(self.reload(None)),
                     },
                 }
             }
@@ -282,11 +283,12 @@ impl Daemon {
         &mut self,
         stop: &CancellationToken,
         hurry: &CancellationToken,
-    ) -> (TaskTracker, Arc<Edge>) {
+    ) -> (TaskTracker, Arc<IngressContext>) {
         let clients = TaskTracker::new();
         let (views, board) = (Arc::clone(&self.views), Arc::clone(&self.board));
         let token = Arc::clone(&self.token);
-        let edge = Edge::new(views, board, token, stop.clone(), hurry.clone(), clients.clone());
+        let edge =
+            IngressContext::new(views, board, token, stop.clone(), hurry.clone(), clients.clone());
         if let (Some(announced), Some(told)) = (self.announced.take(), self.told.take()) {
             let sessions = Arc::clone(self.views.sessions());
             clients.spawn(Arc::clone(&self.views).heed(announced, stop.clone()));
@@ -302,9 +304,9 @@ impl Daemon {
         let (board, views) = (Arc::clone(&self.board), Arc::clone(&self.views));
         let (calls, orders) = (Arc::clone(&self.tasks), self.orders.sender());
         let (stop, hurry) = (stop.clone(), hurry.clone());
-        let parts = control::Parts { board, views, edge: Arc::clone(&edge), calls, orders };
-        let desk = control::Desk::new(parts, stop, hurry, clients.clone());
-        let operators: Weak<dyn Operators> = Arc::<control::Desk>::downgrade(&desk);
+        let parts = control::ControlParts { board, views, edge: Arc::clone(&edge), calls, orders };
+        let desk = control::ControlService::new(parts, stop, hurry, clients.clone());
+        let operators: Weak<dyn ControlDispatch> = Arc::<control::ControlService>::downgrade(&desk);
         edge.let_answer(operators);
         for listener in std::mem::take(&mut self.listeners.control) {
             let pulse = self.liveness.pulse("control accept loop");
@@ -321,14 +323,14 @@ impl Daemon {
         // Half the time that the watchdog allows: one late beat is no reason to be killed.
         let watchdog = notify::watchdog().map(|patience| patience / 2);
         let mut fed = Instant::now();
-        let mut idle = Idle::new(fed);
+        let mut idle = IdleTimer::new(fed);
         let mut returns = ReturnSchedule::new(fed);
         let pulse = self.liveness.pulse("main loop");
         loop {
             tokio::select! {
                 signal = self.signals.next() => match signal {
-                    Signal::Stop => return,
-                    Signal::Reload => {
+                    StopSignal::Stop => return,
+                    StopSignal::Reload => {
                         let _noted_in_the_status_line = self.reload(None);
                         shown = self.status_line();
                     }

@@ -3,23 +3,23 @@
 use tokio::sync::mpsc;
 
 use super::Daemon;
-use crate::{config::defaults, control::Order};
+use crate::{config::defaults, control::ControlCommand};
 
 /// Both ends of the way that orders take.
 #[derive(Debug)]
-pub(super) struct Orders {
-    sender: mpsc::Sender<Order>,
-    receiver: mpsc::Receiver<Order>,
+pub(super) struct CommandChannel {
+    sender: mpsc::Sender<ControlCommand>,
+    receiver: mpsc::Receiver<ControlCommand>,
 }
 
-impl Orders {
+impl CommandChannel {
     pub(super) fn new() -> Self {
         let (sender, receiver) = mpsc::channel(defaults::CONTROL_ORDERS_QUEUE);
         Self { sender, receiver }
     }
 
     /// Returns the end that orders are given at.
-    pub(super) fn sender(&self) -> mpsc::Sender<Order> {
+    pub(super) fn sender(&self) -> mpsc::Sender<ControlCommand> {
         self.sender.clone()
     }
 
@@ -28,7 +28,7 @@ impl Orders {
     /// # Cancel safety
     ///
     /// Safe.
-    pub(super) async fn next(&mut self) -> Order {
+    pub(super) async fn next(&mut self) -> ControlCommand {
         match self.receiver.recv().await {
             Some(order) => order,
             // Nobody can give any: they were closed.
@@ -45,13 +45,13 @@ impl Orders {
 
 impl Daemon {
     /// Carries out an order, and returns whether it was the last one. Who gave it may have gone.
-    pub(super) fn obey(&mut self, order: Order) -> bool {
+    pub(super) fn obey(&mut self, order: ControlCommand) -> bool {
         match order {
-            Order::Reload { from, told } => {
+            ControlCommand::Reload { from, told } => {
                 let _gone = told.send(self.reload(from));
                 false
             }
-            Order::Stop { told } => {
+            ControlCommand::Stop { told } => {
                 let _gone = told.send(());
                 true
             }

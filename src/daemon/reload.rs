@@ -8,8 +8,8 @@ use crate::{
     control::{NamedFile, ReloadError},
     report::chain,
     systemd::notify,
-    tls::Identity,
-    token::Token,
+    tls::TlsIdentity,
+    token::BearerToken,
 };
 
 impl Daemon {
@@ -58,12 +58,12 @@ impl Daemon {
         })?;
         // Read again also when only the files have changed: a certificate is renewed in place.
         let credentials = credentials_directory();
-        let identity = Identity::wanted(new.listen.tls.as_ref(), credentials.as_deref());
+        let identity = TlsIdentity::wanted(new.listen.tls.as_ref(), credentials.as_deref());
         let identity = identity.inspect_err(|error| {
             let (text, hint) = (chain(error), error.hint());
             tracing::error!(error = text, hint, "certificate refused, all stays as it was");
         })?;
-        let token = Token::wanted(new.listen.token.as_ref(), credentials.as_deref());
+        let token = BearerToken::wanted(new.listen.token.as_ref(), credentials.as_deref());
         let token = token.inspect_err(|error| {
             let (text, hint) = (chain(error), error.hint());
             tracing::error!(error = text, hint, "token refused, all stays as it was");

@@ -6,7 +6,7 @@ use tokio::signal::unix::{self, SignalKind};
 
 /// What a signal asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Signal {
+pub(super) enum StopSignal {
     /// SIGTERM or SIGINT.
     Stop,
     /// SIGHUP.
@@ -15,13 +15,13 @@ pub(super) enum Signal {
 
 /// The signals that are caught.
 #[derive(Debug)]
-pub(super) struct Signals {
+pub(super) struct SignalStreams {
     terminate: unix::Signal,
     interrupt: unix::Signal,
     hang_up: unix::Signal,
 }
 
-impl Signals {
+impl SignalStreams {
     pub(super) fn catch() -> io::Result<Self> {
         Ok(Self {
             terminate: unix::signal(SignalKind::terminate())?,
@@ -35,11 +35,11 @@ impl Signals {
     /// # Cancel safety
     ///
     /// Safe.
-    pub(super) async fn next(&mut self) -> Signal {
+    pub(super) async fn next(&mut self) -> StopSignal {
         tokio::select! {
-            _ = self.terminate.recv() => Signal::Stop,
-            _ = self.interrupt.recv() => Signal::Stop,
-            _ = self.hang_up.recv() => Signal::Reload,
+            _ = self.terminate.recv() => StopSignal::Stop,
+            _ = self.interrupt.recv() => StopSignal::Stop,
+            _ = self.hang_up.recv() => StopSignal::Reload,
         }
     }
 
@@ -49,6 +49,6 @@ impl Signals {
     ///
     /// Safe.
     pub(super) async fn stop(&mut self) {
-        while self.next().await != Signal::Stop {}
+        while self.next().await != StopSignal::Stop {}
     }
 }

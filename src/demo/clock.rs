@@ -22,26 +22,26 @@ use rmcp::{
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::tool::{self, Arguments};
+use super::tool::{self, DemoArguments};
 
 /// The largest offset from UTC in minutes, in both directions: fourteen hours.
 const OFFSET_MINUTES_MAX: i64 = 14 * 60;
 
 /// The `clock` server.
 #[derive(Debug)]
-pub(super) struct Clock {
+pub(super) struct ClockServer {
     tools: Vec<Tool>,
     started: Instant,
     n_calls: AtomicU64,
 }
 
-impl Clock {
+impl ClockServer {
     /// Returns a clock that was started now.
     pub(super) fn new() -> Self {
         Self { tools: tools(), started: Instant::now(), n_calls: AtomicU64::new(0) }
     }
 
-    fn now(mut arguments: Arguments) -> Result<CallToolResult, ErrorData> {
+    fn now(mut arguments: DemoArguments) -> Result<CallToolResult, ErrorData> {
         let range = -OFFSET_MINUTES_MAX..=OFFSET_MINUTES_MAX;
         let offset_minutes = arguments.integer_or("timezone_offset_minutes", range, 0)?;
         let unix_ms = unix_ms(SystemTime::now());
@@ -70,7 +70,7 @@ impl Clock {
     }
 }
 
-impl ServerHandler for Clock {
+impl ServerHandler for ClockServer {
     fn get_info(&self) -> ServerConfig {
         ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
             .with_server_info(Implementation::new("metamcp-demo-clock", env!("CARGO_PKG_VERSION")))
@@ -92,7 +92,7 @@ impl ServerHandler for Clock {
     ) -> Result<CallToolResponse, ErrorData> {
         let n_calls = self.n_calls.fetch_add(1, Ordering::Relaxed) + 1;
         let tool = tool::find(&self.tools, &request.name)?;
-        let arguments = Arguments::check(tool, request.arguments)?;
+        let arguments = DemoArguments::check(tool, request.arguments)?;
         match tool.name.as_ref() {
             "now" => Self::now(arguments).map(CallToolResponse::from),
             "uptime" => Ok(self.uptime().into()),
@@ -219,7 +219,7 @@ fn civil(days: i64) -> (i64, i64, i64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::demo::{Demo, tests::Served};
+    use crate::demo::{Demo, tests::ServedDemo};
 
     #[test]
     fn known_moments_are_written_in_rfc_3339() {
@@ -238,7 +238,7 @@ mod tests {
 
     #[tokio::test]
     async fn now_tells_text_and_the_same_time_as_data() {
-        let served = Served::new(Demo::Clock).await;
+        let served = ServedDemo::new(Demo::Clock).await;
 
         let told = served.call("now", json!({ "timezone_offset_minutes": 90 })).await.unwrap();
 
@@ -249,7 +249,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_offset_beyond_fourteen_hours_is_refused_by_name_and_range() {
-        let served = Served::new(Demo::Clock).await;
+        let served = ServedDemo::new(Demo::Clock).await;
 
         let error = served.refused("now", json!({ "timezone_offset_minutes": 841 })).await;
 
@@ -261,7 +261,7 @@ mod tests {
 
     #[tokio::test]
     async fn whoami_counts_the_calls_of_the_process() {
-        let served = Served::new(Demo::Clock).await;
+        let served = ServedDemo::new(Demo::Clock).await;
 
         served.data("uptime", json!({})).await;
         let identity = served.data("whoami", json!({})).await;

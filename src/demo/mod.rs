@@ -21,7 +21,7 @@ use tokio::{
     task::JoinError,
 };
 
-use self::{clock::Clock, patience::Patience, scratch::Scratch};
+use self::{clock::ClockServer, patience::PatienceServer, scratch::ScratchServer};
 
 /// One of the demonstration servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,9 +79,9 @@ impl Demo {
         W: AsyncWrite + Send + Unpin + 'static,
     {
         match self {
-            Self::Clock => connection::serve(self, reader, writer, |_| Clock::new()).await,
-            Self::Scratch => connection::serve(self, reader, writer, Scratch::new).await,
-            Self::Patience => connection::serve(self, reader, writer, Patience::new).await,
+            Self::Clock => connection::serve(self, reader, writer, |_| ClockServer::new()).await,
+            Self::Scratch => connection::serve(self, reader, writer, ScratchServer::new).await,
+            Self::Patience => connection::serve(self, reader, writer, PatienceServer::new).await,
         }
     }
 }

@@ -25,7 +25,7 @@ use serde_json::json;
 use tokio::time;
 use tokio_util::sync::CancellationToken;
 
-use super::tool::{self, Arguments};
+use super::tool::{self, DemoArguments};
 
 /// The highest number to count to.
 const COUNT_MAX: u32 = 10_000;
@@ -38,13 +38,13 @@ const COUNTS_MAX: usize = 64;
 
 /// The `patience` server.
 #[derive(Debug)]
-pub(super) struct Patience {
+pub(super) struct PatienceServer {
     tools: Vec<Tool>,
     counts: Mutex<Counts>,
     closing: CancellationToken,
 }
 
-impl Patience {
+impl PatienceServer {
     /// Returns an idle server; `closing` is cancelled when the client has left.
     pub(super) fn new(closing: CancellationToken) -> Self {
         Self { tools: tools(), counts: Mutex::default(), closing }
@@ -52,7 +52,7 @@ impl Patience {
 
     async fn count(
         &self,
-        mut arguments: Arguments,
+        mut arguments: DemoArguments,
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResult, ErrorData> {
         let to = bounded(&mut arguments, "to", 1, COUNT_MAX)?;
@@ -84,7 +84,7 @@ impl Patience {
     }
 }
 
-impl ServerHandler for Patience {
+impl ServerHandler for PatienceServer {
     fn get_info(&self) -> ServerConfig {
         ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
             .with_server_info(Implementation::new(
@@ -108,7 +108,7 @@ impl ServerHandler for Patience {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let tool = tool::find(&self.tools, &request.name)?;
-        let arguments = Arguments::check(tool, request.arguments)?;
+        let arguments = DemoArguments::check(tool, request.arguments)?;
         let result = match tool.name.as_ref() {
             "count" => self.count(arguments, &context).await?,
             _ => self.cancelled(),
@@ -146,13 +146,13 @@ impl Counts {
 
 /// The place of one running count, given back on drop.
 struct Running<'a> {
-    server: &'a Patience,
+    server: &'a PatienceServer,
     number: u64,
 }
 
 impl<'a> Running<'a> {
     /// Takes a place, or returns `None` when all are taken.
-    fn enter(server: &'a Patience, token: &CancellationToken) -> Option<Self> {
+    fn enter(server: &'a PatienceServer, token: &CancellationToken) -> Option<Self> {
         let mut counts = server.counts();
         if counts.running.len() >= COUNTS_MAX {
             return None;
@@ -194,7 +194,12 @@ async fn steps(to: u32, interval: Duration, context: &RequestContext<RoleServer>
 }
 
 /// Takes a required whole number from `least` to `most`.
-fn bounded(arguments: &mut Arguments, name: &str, least: u32, most: u32) -> Result<u32, ErrorData> {
+fn bounded(
+    arguments: &mut DemoArguments,
+    name: &str,
+    least: u32,
+    most: u32,
+) -> Result<u32, ErrorData> {
     let range = i64::from(least)..=i64::from(most);
     let number = arguments.integer_or(name, range, i64::from(least))?;
     Ok(u32::try_from(number).unwrap_or(most))

@@ -25,7 +25,7 @@ use rmcp::{
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::tool::{self, Arguments};
+use super::tool::{self, DemoArguments};
 
 /// How many entries the store holds at most.
 const ENTRIES_MAX: usize = 1_000;
@@ -47,13 +47,13 @@ const PROMPT: &str = "summarise";
 
 /// The `scratch` server.
 #[derive(Debug)]
-pub(super) struct Scratch {
+pub(super) struct ScratchServer {
     tools: Vec<Tool>,
     entries: Mutex<BTreeMap<String, String>>,
     closing: CancellationToken,
 }
 
-impl Scratch {
+impl ScratchServer {
     /// Returns an empty store; `closing` is cancelled when the client has left.
     pub(super) fn new(closing: CancellationToken) -> Self {
         Self { tools: tools(), entries: Mutex::default(), closing }
@@ -61,7 +61,7 @@ impl Scratch {
 
     async fn put(
         &self,
-        mut arguments: Arguments,
+        mut arguments: DemoArguments,
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResult, ErrorData> {
         let key = key(&mut arguments)?;
@@ -89,7 +89,7 @@ impl Scratch {
         ))
     }
 
-    fn get(&self, mut arguments: Arguments) -> Result<CallToolResult, ErrorData> {
+    fn get(&self, mut arguments: DemoArguments) -> Result<CallToolResult, ErrorData> {
         let key = key(&mut arguments)?;
         let Some(value) = self.entries().get(&key).cloned() else {
             return Ok(failed(format!("no entry `{key}`: tool `keys` lists what there is")));
@@ -101,7 +101,7 @@ impl Scratch {
 
     async fn delete(
         &self,
-        mut arguments: Arguments,
+        mut arguments: DemoArguments,
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResult, ErrorData> {
         let key = key(&mut arguments)?;
@@ -135,7 +135,7 @@ impl Scratch {
     }
 }
 
-impl ServerHandler for Scratch {
+impl ServerHandler for ScratchServer {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder()
             .enable_tools()
@@ -165,7 +165,7 @@ impl ServerHandler for Scratch {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let tool = tool::find(&self.tools, &request.name)?;
-        let arguments = Arguments::check(tool, request.arguments)?;
+        let arguments = DemoArguments::check(tool, request.arguments)?;
         let result = match tool.name.as_ref() {
             "put" => self.put(arguments, &context).await?,
             "get" => self.get(arguments)?,
@@ -329,7 +329,7 @@ fn tools() -> Vec<Tool> {
 }
 
 /// Takes the argument `key`.
-fn key(arguments: &mut Arguments) -> Result<String, ErrorData> {
+fn key(arguments: &mut DemoArguments) -> Result<String, ErrorData> {
     let key = arguments.text("key")?;
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     let is_valid = key.len() <= KEY_BYTES_MAX

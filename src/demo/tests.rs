@@ -18,12 +18,12 @@ use super::{connection::CLOSE_GRACE, *};
 const PIPE_BYTES: usize = 64 * 1024;
 
 /// A demo server with rmcp's own client.
-pub(super) struct Served {
+pub(super) struct ServedDemo {
     pub(super) client: RunningService<RoleClient, ()>,
     _server: JoinSet<Result<(), DemoError>>,
 }
 
-impl Served {
+impl ServedDemo {
     pub(super) async fn new(demo: Demo) -> Self {
         let (ours, server) = start(demo);
         let client = ().serve(ours).await.unwrap();
@@ -58,13 +58,13 @@ impl Served {
 /// A demo server at the other end of bare lines, in the order in which they were written.
 ///
 /// rmcp's client hands each notification to a task of its own and so loses that order.
-pub(super) struct Wire {
+pub(super) struct DemoWire {
     reader: Lines<BufReader<tokio::io::ReadHalf<DuplexStream>>>,
     writer: tokio::io::WriteHalf<DuplexStream>,
     server: JoinSet<Result<(), DemoError>>,
 }
 
-impl Wire {
+impl DemoWire {
     /// Starts a server and shakes hands.
     pub(super) async fn open(demo: Demo) -> Self {
         let mut wire = Self::connect(demo);
@@ -134,7 +134,7 @@ fn an_unknown_name_is_answered_with_all_names() {
 #[tokio::test]
 async fn every_tool_is_titled_described_and_closed() {
     for demo in Demo::ALL {
-        let served = Served::new(demo).await;
+        let served = ServedDemo::new(demo).await;
 
         for tool in served.client.list_all_tools().await.unwrap() {
             let input = &tool.input_schema;
@@ -147,7 +147,7 @@ async fn every_tool_is_titled_described_and_closed() {
 
 #[tokio::test]
 async fn an_unknown_tool_is_answered_with_all_tools() {
-    let served = Served::new(Demo::Clock).await;
+    let served = ServedDemo::new(Demo::Clock).await;
 
     let error = served.refused("then", json!({})).await;
 
@@ -156,7 +156,7 @@ async fn an_unknown_tool_is_answered_with_all_tools() {
 
 #[tokio::test]
 async fn arguments_that_are_no_object_are_refused_with_the_remedy() {
-    let mut wire = Wire::open(Demo::Clock).await;
+    let mut wire = DemoWire::open(Demo::Clock).await;
 
     wire.send(&json!({
         "jsonrpc": "2.0",
@@ -177,13 +177,13 @@ async fn arguments_that_are_no_object_are_refused_with_the_remedy() {
 #[tokio::test]
 async fn every_server_ends_well_when_its_input_ends() {
     for demo in Demo::ALL {
-        Wire::open(demo).await.close().await.unwrap();
+        DemoWire::open(demo).await.close().await.unwrap();
     }
 }
 
 #[tokio::test]
 async fn a_client_that_never_speaks_is_no_failure() {
-    Wire::connect(Demo::Clock).close().await.unwrap();
+    DemoWire::connect(Demo::Clock).close().await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]

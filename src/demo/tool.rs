@@ -77,11 +77,11 @@ pub(super) fn invalid(message: String) -> ErrorData {
 
 /// The arguments of one call, checked for unknown and missing names.
 #[derive(Debug)]
-pub(super) struct Arguments {
+pub(super) struct DemoArguments {
     values: JsonObject,
 }
 
-impl Arguments {
+impl DemoArguments {
     /// Checks the names in `values` against the input schema of `tool`.
     ///
     /// # Errors

@@ -10,21 +10,25 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    finding::{Area, Finding},
+    finding::{Finding, FindingArea},
     host, pins,
-    sandbox::{self, Remedy, Sandbox, of_server},
-    tap::{First, Record, Tap},
+    sandbox::{self, SandboxDirectives, SandboxRemedy, of_server},
+    tap::{FirstLines, ProcessRecord, RecordingLauncher},
 };
 use crate::{
-    child::Exit,
-    config::{Secret, Server, Start, Transport, defaults, secret::SecretError},
-    connection::{Connection, DialError, Dialer, Limits, Party, Patience},
+    child::ChildExit,
+    config::{
+        SecretValue, ServerConfig, StartPolicy, TransportConfig, defaults, secret::SecretError,
+    },
+    connection::{
+        ConnectError, Connection, ConnectionLimits, ConnectionOwner, Dialer, ReconnectWindow,
+    },
     import::nix_name,
     name::ServerName,
     protocol::{
         Message,
-        jsonrpc::Part,
-        mcp::{List, Page},
+        jsonrpc::MessagePart,
+        mcp::{ListKind, ListPage},
     },
     redact::Redactor,
     report::chain,
@@ -36,13 +40,13 @@ const KILL: i32 = 9;
 /// What became of a dial.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Dialled {
+pub struct ProbedConnection {
     /// The server.
     pub server: ServerName,
     /// How it is reached.
     pub transport: &'static str,
     /// What took how long, in order.
-    pub phases: Vec<Phase>,
+    pub phases: Vec<ProbePhase>,
     /// The version of the protocol that it speaks, once that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub protocol_version: Option<String>,
@@ -62,7 +66,7 @@ pub struct Dialled {
 
 /// A part of a dial.
 #[derive(Clone, Debug, Serialize)]
-pub struct Phase {
+pub struct ProbePhase {
     /// What: `start`, `handshake`, `tools/list`, `end`.
     pub name: &'static str,
     /// How long it took.
@@ -75,8 +79,8 @@ fn as_ms<S: Serializer>(took: &Duration, serializer: S) -> Result<S::Ok, S::Erro
 }
 
 /// All that a dial has shown.
-pub(super) struct Outcome {
-    pub(super) dialled: Dialled,
+pub(super) struct ProbeOutcome {
+    pub(super) dialled: ProbedConnection,
     pub(super) findings: Vec<Finding>,
     /// What its tools are called.
     pub(super) tools: Vec<String>,
@@ -91,18 +95,24 @@ pub(super) struct Outcome {
 /// Not safe: a server that is dialled stays until `closing` is cancelled.
 pub(super) async fn dial(
     name: &ServerName,
-    declared: &Server,
+    declared: &ServerConfig,
     credentials: Option<&Path>,
     closing: &CancellationToken,
-) -> Outcome {
-    let (tasks, tap) = (TaskTracker::new(), Tap::default());
+) -> ProbeOutcome {
+    let (tasks, tap) = (TaskTracker::new(), RecordingLauncher::default());
     // What it says to nobody in particular is for nobody: one that is full loses the rest.
     let (announcements, _nobody) = mpsc::channel(1);
     let dialer = Dialer::new(credentials.map(Path::to_owned), tasks.clone(), announcements)
         .with_launcher(std::sync::Arc::new(tap.clone()));
     let begin = Instant::now();
-    let dialling =
-        dialer.dial(name, declared, 1, Party::Shared, closing.child_token(), Patience::none());
+    let dialling = dialer.dial(
+        name,
+        declared,
+        1,
+        ConnectionOwner::Shared,
+        closing.child_token(),
+        ReconnectWindow::none(),
+    );
     let connected = dialling.await;
     let ready = Instant::now();
     let mut listed = None;
@@ -111,27 +121,27 @@ pub(super) async fn dial(
     if let Ok(connection) = &connected {
         protocol_version = connection.profile().map(|profile| profile.protocol_version.clone());
         let is_listing =
-            connection.profile().is_some_and(|profile| profile.has(List::Tools.capability()));
+            connection.profile().is_some_and(|profile| profile.has(ListKind::Tools.capability()));
         if is_listing {
             listed = Some(list(connection, declared.start_timeout).await);
-            phases.push(Phase { name: "tools/list", took: ready.elapsed() });
+            phases.push(ProbePhase { name: "tools/list", took: ready.elapsed() });
         }
         let told = Instant::now();
         connection.close();
         connection.down().await;
-        phases.push(Phase { name: "end", took: told.elapsed() });
+        phases.push(ProbePhase { name: "end", took: told.elapsed() });
     }
     tasks.close();
     // Whatever is left has nothing to do any more.
     let _done = time::timeout(defaults::DOCTOR_PATIENCE, tasks.wait()).await;
 
     let record = tap.record();
-    let start = record.start.map(|took| Phase { name: "start", took });
-    let handshake = Phase { name: "handshake", took: ready - record.started.unwrap_or(begin) };
-    let phases: Vec<Phase> = start.into_iter().chain([handshake]).chain(phases).collect();
+    let start = record.start.map(|took| ProbePhase { name: "start", took });
+    let handshake = ProbePhase { name: "handshake", took: ready - record.started.unwrap_or(begin) };
+    let phases: Vec<ProbePhase> = start.into_iter().chain([handshake]).chain(phases).collect();
     let redactor = redactor(&declared.transport, credentials);
-    let lines = |first: &First| first.lines.iter().map(|line| redactor.quote(line)).collect();
-    let dialled = Dialled {
+    let lines = |first: &FirstLines| first.lines.iter().map(|line| redactor.quote(line)).collect();
+    let dialled = ProbedConnection {
         server: name.clone(),
         transport: declared.transport.name(),
         phases,
@@ -141,7 +151,7 @@ pub(super) async fn dial(
         noise: lines(&record.noise),
         exit: record.exit.map(|exit| exit.to_string()),
     };
-    let lacks_secret = matches!(&connected, Err(DialError::Secret { .. }));
+    let lacks_secret = matches!(&connected, Err(ConnectError::Secret { .. }));
     let mut findings = match &connected {
         Ok(_) => vec![connected_well(name, declared, &dialled)],
         Err(error) => {
@@ -153,7 +163,7 @@ pub(super) async fn dial(
         Some(Ok(tools)) => tools,
         Some(Err(why)) => {
             findings.push(
-                Finding::error(Area::Servers, "does not list its tools")
+                Finding::error(FindingArea::Servers, "does not list its tools")
                     .of(name)
                     .why(redactor.quote(&why))
                     .fix("See what it writes to standard error, or report it to who makes it."),
@@ -164,7 +174,7 @@ pub(super) async fn dial(
     };
     let is_connected = connected.is_ok();
     findings.extend(manners(name, declared, &dialled, &record, is_connected));
-    Outcome { dialled, findings, tools, lacks_secret }
+    ProbeOutcome { dialled, findings, tools, lacks_secret }
 }
 
 /// Returns what all tools are called, page by page.
@@ -172,17 +182,17 @@ async fn list(
     connection: &std::sync::Arc<Connection>,
     patience: Duration,
 ) -> Result<Vec<String>, String> {
-    let limits = Limits { silence: patience, total: patience };
+    let limits = ConnectionLimits { silence: patience, total: patience };
     let mut names = Vec::new();
     let mut cursor: Option<String> = None;
     for _ in 0..defaults::DOCTOR_PAGES_MAX {
         let params = cursor.map(|cursor| serde_json::json!({ "cursor": cursor }).to_string());
-        let request = Message::request(List::Tools.method(), params.as_deref());
+        let request = Message::request(ListKind::Tools.method(), params.as_deref());
         let answer = connection.ask(&request, limits).await.map_err(|error| chain(&error))?;
-        let Some(result) = answer.part(Part::Result) else {
-            return Err(answer.part(Part::Error).unwrap_or_default().to_owned());
+        let Some(result) = answer.part(MessagePart::Result) else {
+            return Err(answer.part(MessagePart::Error).unwrap_or_default().to_owned());
         };
-        let page = Page::read(List::Tools, result).map_err(|error| chain(&error))?;
+        let page = ListPage::read(ListKind::Tools, result).map_err(|error| chain(&error))?;
         names.extend(page.items.into_iter().map(|item| item.key));
         cursor = page.next;
         if cursor.is_none() {
@@ -192,22 +202,30 @@ async fn list(
     Ok(names)
 }
 
-fn connected_well(name: &ServerName, declared: &Server, dialled: &Dialled) -> Finding {
+fn connected_well(
+    name: &ServerName,
+    declared: &ServerConfig,
+    dialled: &ProbedConnection,
+) -> Finding {
     let took: Duration =
         dialled.phases.iter().filter(|phase| phase.name != "end").map(|phase| phase.took).sum();
     let told = format!("connected, {} ms", took.as_millis());
-    if took <= defaults::DOCTOR_SLOW || declared.start != Start::Lazy {
-        return Finding::ok(Area::Servers, told).of(name);
+    if took <= defaults::DOCTOR_SLOW || declared.start != StartPolicy::Lazy {
+        return Finding::ok(FindingArea::Servers, told).of(name);
     }
-    Finding::note(Area::Servers, format!("{told}: the first client waits for it"))
+    Finding::note(FindingArea::Servers, format!("{told}: the first client waits for it"))
         .of(name)
         .fix(format!("Connect it with the service: `start = \"eager\"` in `[servers.{name}]`."))
         .nix(of_server(name, "start = \"eager\";"))
 }
 
 /// Returns what helps a server in a unit whose sandbox is in its way, as its journal tells.
-async fn in_its_way(name: &ServerName, transport: &Transport, error: &DialError) -> Option<Remedy> {
-    let (Transport::Unit { unit, .. }, words) = (transport, error.last_words()) else {
+async fn in_its_way(
+    name: &ServerName,
+    transport: &TransportConfig,
+    error: &ConnectError,
+) -> Option<SandboxRemedy> {
+    let (TransportConfig::Unit { unit, .. }, words) = (transport, error.last_words()) else {
         return None;
     };
     if words.is_empty() {
@@ -216,19 +234,20 @@ async fn in_its_way(name: &ServerName, transport: &Transport, error: &DialError)
     // Of any instance: all have what their template has.
     let instance = format!("{unit}@doctor.service");
     let told = host::output("systemctl", &["show", sandbox::PROPERTIES, &instance]).await;
-    Sandbox::read(&told.unwrap_or_default()).remedy(name, unit, words)
+    SandboxDirectives::read(&told.unwrap_or_default()).remedy(name, unit, words)
 }
 
 fn failed(
     name: &ServerName,
-    error: &DialError,
-    remedy: Option<Remedy>,
+    error: &ConnectError,
+    remedy: Option<SandboxRemedy>,
     redactor: &Redactor,
 ) -> Finding {
-    if let DialError::Secret { key, source, .. } = error {
+    if let ConnectError::Secret { key, source, .. } = error {
         let (hint, nix) = (source.hint(), credential_of(source));
         // Whether that matters is for the service to tell.
-        let finding = Finding::note(Area::Servers, format!("its `{key}` cannot be read here"));
+        let finding =
+            Finding::note(FindingArea::Servers, format!("its `{key}` cannot be read here"));
         let finding = finding.of(name).why(chain(source)).fix(hint);
         return match nix {
             Some(credential) => {
@@ -241,11 +260,11 @@ fn failed(
     }
     let text = redactor.black_out(&chain(error));
     let why = text.strip_prefix(&format!("connect to server `{name}`: ")).unwrap_or(&text);
-    let finding = Finding::error(Area::Servers, "cannot be connected").of(name);
+    let finding = Finding::error(FindingArea::Servers, "cannot be connected").of(name);
     let finding = finding.why(why);
     match remedy {
-        Some(Remedy { fix, nix: Some(nix) }) => finding.fix(fix).nix(nix),
-        Some(Remedy { fix, nix: None }) => finding.fix(fix),
+        Some(SandboxRemedy { fix, nix: Some(nix) }) => finding.fix(fix).nix(nix),
+        Some(SandboxRemedy { fix, nix: None }) => finding.fix(fix),
         None if error.is_late() => {
             finding.fix(error.hint()).nix(of_server(name, "start_timeout = \"2m\";"))
         }
@@ -263,9 +282,9 @@ fn credential_of(error: &SecretError) -> Option<&str> {
 /// Returns what is to be said of how a server behaves.
 fn manners(
     name: &ServerName,
-    declared: &Server,
-    dialled: &Dialled,
-    record: &Record,
+    declared: &ServerConfig,
+    dialled: &ProbedConnection,
+    record: &ProcessRecord,
     is_connected: bool,
 ) -> Vec<Finding> {
     let mut found = Vec::new();
@@ -276,19 +295,19 @@ fn manners(
         };
         let what = format!("writes {lines} to standard output that are no messages: `{first}`");
         found.push(
-            Finding::warning(Area::Servers, what)
+            Finding::warning(FindingArea::Servers, what)
                 .of(name)
                 .why("They are skipped. Clients that start it themselves may hang up at them.")
                 .fix("Have it log to standard error: many have an option or a variable for that."),
         );
     }
-    if let Transport::Stdio { command, args, .. } = &declared.transport
+    if let TransportConfig::Stdio { command, args, .. } = &declared.transport
         && let Some(package) = pins::unpinned(command, args)
     {
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
         let what = format!("runs whatever version of `{package}` is the newest");
         found.push(
-            Finding::warning(Area::Servers, what)
+            Finding::warning(FindingArea::Servers, what)
                 .of(name)
                 .why("What is released tonight runs tomorrow with all that it may do, and each start asks the network.")
                 .fix(format!("Name the version in `args`, which are {args:?}."))
@@ -297,19 +316,22 @@ fn manners(
     }
     // A signal that asks comes after 50 ms, which many a runtime takes to end by itself.
     let was_killed = record.exit.is_some_and(|exit| match exit {
-        Exit::Status(status) => {
+        ChildExit::Status(status) => {
             std::os::unix::process::ExitStatusExt::signal(&status) == Some(KILL)
         }
-        Exit::Pending => true,
-        Exit::Unknown => false,
+        ChildExit::Pending => true,
+        ChildExit::Unknown => false,
     });
     if is_connected && was_killed {
         let how = dialled.exit.clone().unwrap_or_default();
         found.push(
-            Finding::note(Area::Servers, format!("does not leave when it is asked to: it {how}"))
-                .of(name)
-                .why("Each stop of the service and each idle end of a connection waits for it.")
-                .fix("Report it to who makes the server."),
+            Finding::note(
+                FindingArea::Servers,
+                format!("does not leave when it is asked to: it {how}"),
+            )
+            .of(name)
+            .why("Each stop of the service and each idle end of a connection waits for it.")
+            .fix("Report it to who makes the server."),
         );
     }
     found
@@ -317,13 +339,13 @@ fn manners(
 
 /// Returns what blacks out the secrets of a server. A report is made to be passed on, to people who do
 /// not see the file.
-fn redactor(transport: &Transport, credentials: Option<&Path>) -> Redactor {
+fn redactor(transport: &TransportConfig, credentials: Option<&Path>) -> Redactor {
     let declared = match transport {
-        Transport::Stdio { env, .. } => env,
-        Transport::Http { headers, .. } => headers,
-        Transport::Unit { .. } => return Redactor::default(),
+        TransportConfig::Stdio { env, .. } => env,
+        TransportConfig::Http { headers, .. } => headers,
+        TransportConfig::Unit { .. } => return Redactor::default(),
     };
-    let value = |secret: &Secret| secret.resolve(credentials).ok();
+    let value = |secret: &SecretValue| secret.resolve(credentials).ok();
     let values: BTreeMap<String, String> =
         declared.iter().filter_map(|(key, secret)| Some((key.clone(), value(secret)?))).collect();
     Redactor::of(declared, &values)

@@ -9,7 +9,7 @@ use crate::name::ServerName;
 /// How grave a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Level {
+pub enum FindingSeverity {
     /// All is well.
     Ok,
     /// Good to know.
@@ -23,7 +23,7 @@ pub enum Level {
 /// What a finding is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Area {
+pub enum FindingArea {
     /// The configuration and where it comes from.
     Configuration,
     /// The sockets that the service listens on.
@@ -46,9 +46,9 @@ pub enum Area {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// How grave it is.
-    pub level: Level,
+    pub level: FindingSeverity,
     /// What it is about.
-    pub area: Area,
+    pub area: FindingArea,
     /// The server that it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server: Option<ServerName>,
@@ -65,7 +65,7 @@ pub struct Finding {
     pub nix: Option<String>,
 }
 
-impl Area {
+impl FindingArea {
     /// Returns its name.
     pub fn name(self) -> &'static str {
         match self {
@@ -81,7 +81,7 @@ impl Area {
     }
 }
 
-impl Level {
+impl FindingSeverity {
     /// Returns its name.
     pub fn name(self) -> &'static str {
         match self {
@@ -94,24 +94,24 @@ impl Level {
 }
 
 impl Finding {
-    pub(super) fn new(level: Level, area: Area, what: impl Into<String>) -> Self {
+    pub(super) fn new(level: FindingSeverity, area: FindingArea, what: impl Into<String>) -> Self {
         Self { level, area, server: None, what: what.into(), why: None, fix: None, nix: None }
     }
 
-    pub(super) fn ok(area: Area, what: impl Into<String>) -> Self {
-        Self::new(Level::Ok, area, what)
+    pub(super) fn ok(area: FindingArea, what: impl Into<String>) -> Self {
+        Self::new(FindingSeverity::Ok, area, what)
     }
 
-    pub(super) fn note(area: Area, what: impl Into<String>) -> Self {
-        Self::new(Level::Note, area, what)
+    pub(super) fn note(area: FindingArea, what: impl Into<String>) -> Self {
+        Self::new(FindingSeverity::Note, area, what)
     }
 
-    pub(super) fn warning(area: Area, what: impl Into<String>) -> Self {
-        Self::new(Level::Warning, area, what)
+    pub(super) fn warning(area: FindingArea, what: impl Into<String>) -> Self {
+        Self::new(FindingSeverity::Warning, area, what)
     }
 
-    pub(super) fn error(area: Area, what: impl Into<String>) -> Self {
-        Self::new(Level::Error, area, what)
+    pub(super) fn error(area: FindingArea, what: impl Into<String>) -> Self {
+        Self::new(FindingSeverity::Error, area, what)
     }
 
     /// Says which server it is about.

@@ -8,9 +8,9 @@ use std::{
 
 use tokio::time;
 
-use super::finding::{Area, Finding};
+use super::finding::{Finding, FindingArea};
 use crate::{
-    child::{Child, Program},
+    child::{Child, ChildProgram},
     config::defaults,
 };
 
@@ -31,7 +31,7 @@ pub(super) async fn clock(found: &mut Vec<Finding>) {
 fn judged(is_past: bool, synchronised: Option<&str>) -> Finding {
     if is_past {
         return Finding::error(
-            Area::Clock,
+            FindingArea::Clock,
             "the clock is behind the time at which this program was made",
         )
         .why("Certificates are not valid yet, and what is kept for an hour is kept for years.")
@@ -39,11 +39,11 @@ fn judged(is_past: bool, synchronised: Option<&str>) -> Finding {
         .nix("services.timesyncd.enable = true;");
     }
     match synchronised.map(str::trim) {
-        Some("no") => Finding::note(Area::Clock, "the clock is not synchronised")
+        Some("no") => Finding::note(FindingArea::Clock, "the clock is not synchronised")
             .fix("timedatectl set-ntp true")
             .nix("services.timesyncd.enable = true;"),
-        Some("yes") => Finding::ok(Area::Clock, "the clock is synchronised"),
-        Some(_) | None => Finding::ok(Area::Clock, "the clock shows a time that can be"),
+        Some("yes") => Finding::ok(FindingArea::Clock, "the clock is synchronised"),
+        Some(_) | None => Finding::ok(FindingArea::Clock, "the clock shows a time that can be"),
     }
 }
 
@@ -63,17 +63,17 @@ fn available(meminfo: &str) -> Option<u64> {
 fn memory_of(available: u64) -> Finding {
     let told = format!("{} MB of memory to spare", available >> 20);
     if available < defaults::DOCTOR_MEMORY_MIN {
-        return Finding::warning(Area::Memory, told)
+        return Finding::warning(FindingArea::Memory, told)
             .why("A server that starts may be ended by the system, or another one in its place.")
             .fix("Close idle servers sooner with `pool.idle_timeout`, or allow fewer connections with `pool.size`.")
             .nix("services.metamcp.settings.pool.idle_timeout = \"1m\";");
     }
-    Finding::ok(Area::Memory, told)
+    Finding::ok(FindingArea::Memory, told)
 }
 
 /// Runs a program for a line of its output; `None` when there is none.
 pub(super) async fn output(command: &str, args: &[&str]) -> Option<String> {
-    let program = Program {
+    let program = ChildProgram {
         command: command.to_owned(),
         args: args.iter().map(|arg| (*arg).to_owned()).collect(),
         env: BTreeMap::new(),
@@ -86,22 +86,22 @@ pub(super) async fn output(command: &str, args: &[&str]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::Level;
+    use crate::doctor::FindingSeverity;
 
     #[test]
     fn a_clock_that_cannot_be_right_is_an_error() {
-        assert_eq!(judged(true, Some("yes")).level, Level::Error);
-        assert_eq!(judged(false, Some("no\n")).level, Level::Note);
+        assert_eq!(judged(true, Some("yes")).level, FindingSeverity::Error);
+        assert_eq!(judged(false, Some("no\n")).level, FindingSeverity::Note);
         assert_eq!(judged(false, Some("yes\n")).what, "the clock is synchronised");
-        assert_eq!(judged(false, None).level, Level::Ok);
+        assert_eq!(judged(false, None).level, FindingSeverity::Ok);
     }
 
     #[test]
     fn little_memory_is_a_warning() {
         let text = "MemTotal:  24684000 kB\nMemAvailable:     1024 kB\n";
         assert_eq!(available(text), Some(1 << 20));
-        assert_eq!(memory_of(1 << 20).level, Level::Warning);
-        assert_eq!(memory_of(1 << 30).level, Level::Ok);
+        assert_eq!(memory_of(1 << 20).level, FindingSeverity::Warning);
+        assert_eq!(memory_of(1 << 30).level, FindingSeverity::Ok);
         assert_eq!(available("nonsense"), None);
     }
 }

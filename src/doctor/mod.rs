@@ -16,13 +16,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     config::{
-        self, Config, Sources, defaults, environment, load::LoadError,
+        self, Config, ConfigSources, defaults, environment, load::LoadError,
         secret::credentials_directory,
     },
     files,
     name::ServerName,
     report::chain,
-    systemd::unit::Unit,
+    systemd::unit::SystemdUnit,
 };
 
 mod dial;
@@ -36,14 +36,14 @@ mod sockets;
 mod tap;
 mod unit;
 
-use dial::Outcome;
-pub use dial::{Dialled, Phase};
-pub use finding::{Area, Finding, Level};
-use sockets::Told;
+use dial::ProbeOutcome;
+pub use dial::{ProbePhase, ProbedConnection};
+pub use finding::{Finding, FindingArea, FindingSeverity};
+use sockets::ServiceReport;
 
 /// What is to be examined.
 #[derive(Clone, Debug)]
-pub struct Question {
+pub struct DoctorRequest {
     /// The configuration file; that of the installed service when absent.
     pub file: Option<PathBuf>,
     /// The control socket; that of the configuration when absent.
@@ -58,22 +58,22 @@ pub struct Question {
 
 /// What was found.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Report {
+pub struct DoctorReport {
     /// Each thing that was found, in the order in which it was looked for.
     pub findings: Vec<Finding>,
     /// What became of each dial, by server.
-    pub servers: Vec<Dialled>,
+    pub servers: Vec<ProbedConnection>,
 }
 
 /// Why nothing was examined.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no server is called `{0}` in the configuration")]
-pub struct NoServer(pub ServerName);
+pub struct UnknownServer(pub ServerName);
 
-impl Report {
+impl DoctorReport {
     /// Tells whether something does not work.
     pub fn has_errors(&self) -> bool {
-        self.findings.iter().any(|finding| finding.level == Level::Error)
+        self.findings.iter().any(|finding| finding.level == FindingSeverity::Error)
     }
 }
 
@@ -81,15 +81,18 @@ impl Report {
 ///
 /// # Errors
 ///
-/// [`NoServer`] when it is to be one that is not declared.
+/// [`UnknownServer`] when it is to be one that is not declared.
 ///
 /// # Cancel safety
 ///
 /// Not safe: servers that are dialled stay until `closing` is cancelled.
-pub async fn examine(question: &Question, closing: &CancellationToken) -> Result<Report, NoServer> {
-    let mut report = Report::default();
+pub async fn examine(
+    question: &DoctorRequest,
+    closing: &CancellationToken,
+) -> Result<DoctorReport, UnknownServer> {
+    let mut report = DoctorReport::default();
     let found = &mut report.findings;
-    let installed = Unit::installed();
+    let installed = SystemdUnit::installed();
     let directives = installed.as_ref().and_then(directives);
     let command = directives.as_ref().map(unit::command).unwrap_or_default();
     let own = files::own_directory("XDG_CONFIG_HOME", ".config");
@@ -107,7 +110,7 @@ pub async fn examine(question: &Question, closing: &CancellationToken) -> Result
     if let (Some(server), Some(config)) = (&question.server, &config)
         && !config.servers.contains_key(server)
     {
-        return Err(NoServer(server.clone()));
+        return Err(UnknownServer(server.clone()));
     }
     let declared = config.as_ref().and_then(|config| config.listen.control.as_ref());
     let socket = question.socket.as_ref().or(declared).unwrap_or(&question.nearest);
@@ -148,18 +151,20 @@ pub async fn examine(question: &Question, closing: &CancellationToken) -> Result
 fn configuration(named: Option<&(PathBuf, &str)>, found: &mut Vec<Finding>) -> Option<Config> {
     let Some((file, why)) = named else {
         found.push(
-            Finding::warning(Area::Configuration, "there is no configuration file")
+            Finding::warning(FindingArea::Configuration, "there is no configuration file")
                 .why("Without one, three demonstration servers are served.")
                 .fix("Write /etc/metamcp/metamcp.toml, or name yours with --config.")
                 .nix("services.metamcp.servers.NAME.package = pkgs.THE_SERVER;"),
         );
         return None;
     };
-    let sources = Sources { variables: environment::of_process(), ..Sources::of_file(file) };
+    let sources =
+        ConfigSources { variables: environment::of_process(), ..ConfigSources::of_file(file) };
     let loaded = match sources.load() {
         Ok(loaded) => loaded,
         Err(error) => {
-            let finding = Finding::error(Area::Configuration, "the configuration is refused");
+            let finding =
+                Finding::error(FindingArea::Configuration, "the configuration is refused");
             let fix = match &error {
                 LoadError::Read { .. } => "Name a file that this user may read with --config.",
                 LoadError::Content(_) => "Correct it there; `metamcp check FILE` tries it again.",
@@ -171,9 +176,12 @@ fn configuration(named: Option<&(PathBuf, &str)>, found: &mut Vec<Finding>) -> O
     };
     for variable in &loaded.unknown {
         found.push(
-            Finding::warning(Area::Configuration, format!("the variable {variable} means nothing"))
-                .why("It begins as ours do, and names no key of the configuration.")
-                .fix("Remove it, or correct its name: METAMCP_SECTION_KEY."),
+            Finding::warning(
+                FindingArea::Configuration,
+                format!("the variable {variable} means nothing"),
+            )
+            .why("It begins as ours do, and names no key of the configuration.")
+            .fix("Remove it, or correct its name: METAMCP_SECTION_KEY."),
         );
     }
     let n_servers = match loaded.config.servers.len() {
@@ -181,12 +189,12 @@ fn configuration(named: Option<&(PathBuf, &str)>, found: &mut Vec<Finding>) -> O
         n_servers => format!("{n_servers} servers"),
     };
     let what = format!("{}: {n_servers}", file.display());
-    found.push(Finding::ok(Area::Configuration, what).why(*why));
+    found.push(Finding::ok(FindingArea::Configuration, what).why(*why));
     for (name, server) in &loaded.config.servers {
         if let Some(state) = server.shared_state() {
             let what = format!("all clients of `{name}` share {state}");
             found.push(
-                Finding::warning(Area::Configuration, what)
+                Finding::warning(FindingArea::Configuration, what)
                     .why("The server keeps it between calls, whoever calls.")
                     .fix("Set `sharing = \"session\"` for this server, so that each client has its own.")
                     .nix(format!("services.metamcp.servers.{name}.sharing = \"session\";")),
@@ -197,7 +205,7 @@ fn configuration(named: Option<&(PathBuf, &str)>, found: &mut Vec<Finding>) -> O
 }
 
 /// Returns what `[Service]` of a unit says, as far as its files can be read.
-fn directives(unit: &Unit) -> Option<unit::Directives> {
+fn directives(unit: &SystemdUnit) -> Option<unit::UnitDirectives> {
     let text = |file: &Path| {
         let bytes = files::bounded(file, defaults::UNIT_FILE_BYTES_MAX).ok()?;
         String::from_utf8(bytes).ok()
@@ -210,8 +218,8 @@ fn directives(unit: &Unit) -> Option<unit::Directives> {
 
 /// Examines the unit and the program that it starts.
 async fn examine_unit(
-    unit: &Unit,
-    directives: &unit::Directives,
+    unit: &SystemdUnit,
+    directives: &unit::UnitDirectives,
     command: &[&str],
     found: &mut Vec<Finding>,
 ) {
@@ -219,7 +227,7 @@ async fn examine_unit(
     found.extend(unit::compare(directives, unit.is_of_user));
     let Some(program) = command.first() else {
         found.push(
-            Finding::error(Area::Unit, format!("{} starts nothing", unit.name))
+            Finding::error(FindingArea::Unit, format!("{} starts nothing", unit.name))
                 .fix("Install the unit that is shipped, `systemd/metamcp.service`."),
         );
         return;
@@ -228,7 +236,7 @@ async fn examine_unit(
     match Path::new(program).canonicalize() {
         Err(error) => found.push(
             Finding::error(
-                Area::Unit,
+                FindingArea::Unit,
                 format!("{} starts `{program}`, which is not there", unit.name),
             )
             .why(error.to_string())
@@ -240,7 +248,7 @@ async fn examine_unit(
             if told != env!("CARGO_PKG_VERSION") {
                 found.push(
                     Finding::warning(
-                        Area::Unit,
+                        FindingArea::Unit,
                         format!(
                             "{} starts metamcp {told}, this is {}",
                             unit.name,
@@ -254,7 +262,7 @@ async fn examine_unit(
         Ok(_) => {}
     }
     if found.len() == n_before {
-        found.push(Finding::ok(Area::Unit, format!("{} is as it is shipped", unit.name)));
+        found.push(Finding::ok(FindingArea::Unit, format!("{} is as it is shipped", unit.name)));
     }
 }
 
@@ -263,7 +271,7 @@ async fn dial_all(
     config: &Config,
     only: Option<&ServerName>,
     closing: &CancellationToken,
-) -> Vec<Outcome> {
+) -> Vec<ProbeOutcome> {
     let credentials = credentials_directory();
     let servers = config.servers.iter().filter(|(name, _)| only.is_none_or(|only| only == *name));
     stream::iter(servers)
@@ -275,7 +283,7 @@ async fn dial_all(
 }
 
 /// Says of a secret that is not here what the service says: it may have it.
-fn judge_secret(outcome: &mut Outcome, told: Option<&Told>) {
+fn judge_secret(outcome: &mut ProbeOutcome, told: Option<&ServiceReport>) {
     if !outcome.lacks_secret {
         return;
     }
@@ -289,7 +297,7 @@ fn judge_secret(outcome: &mut Outcome, told: Option<&Told>) {
             finding.nix = None;
         }
         Some(false) => {
-            finding.level = Level::Error;
+            finding.level = FindingSeverity::Error;
             finding.what.push_str(", nor by the service");
         }
         None => {}

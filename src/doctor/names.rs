@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::finding::{Area, Finding};
+use super::finding::{Finding, FindingArea};
 use crate::{config::defaults, name::ServerName, redact::tame, view::alias};
 
 /// How many names are told of those that are alike. Ours: who needs more asks for the tools.
@@ -22,7 +22,7 @@ pub(super) fn examine(tools: &[(ServerName, Vec<String>)]) -> Vec<Finding> {
             counts.iter().filter(|(_, n)| **n > 1).map(|(name, _)| *name).collect();
         if !twice.is_empty() {
             let finding = Finding::warning(
-                Area::Names,
+                FindingArea::Names,
                 format!("lists {} more than once: {}", tools_of(twice.len()), shown(&twice)),
             );
             found.push(
@@ -39,7 +39,7 @@ pub(super) fn examine(tools: &[(ServerName, Vec<String>)]) -> Vec<Finding> {
             .collect();
         if let Some(first) = other.first() {
             let finding = Finding::note(
-                Area::Names,
+                FindingArea::Names,
                 format!("{} under another name: {}", tools_are(other.len()), shown(&other)),
             );
             found.push(
@@ -55,7 +55,7 @@ pub(super) fn examine(tools: &[(ServerName, Vec<String>)]) -> Vec<Finding> {
     }
     if n_all > defaults::DOCTOR_TOOLS_MAX {
         found.push(
-            Finding::warning(Area::Names, format!("{n_all} tools in the merged view"))
+            Finding::warning(FindingArea::Names, format!("{n_all} tools in the merged view"))
                 .why(format!(
                     "Some clients refuse more than {}, and all of them pay for each definition in every session.",
                     defaults::DOCTOR_TOOLS_MAX
@@ -65,7 +65,7 @@ pub(super) fn examine(tools: &[(ServerName, Vec<String>)]) -> Vec<Finding> {
         );
     } else if found.is_empty() && !tools.is_empty() {
         let whole = format!("{}, called as their servers call them", tools_of(n_all));
-        found.push(Finding::ok(Area::Names, whole));
+        found.push(Finding::ok(FindingArea::Names, whole));
     }
     found
 }
@@ -90,7 +90,7 @@ fn shown(names: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::Level;
+    use crate::doctor::FindingSeverity;
 
     fn examined(server: &str, names: &[&str]) -> Vec<Finding> {
         let server = ServerName::new(server).expect("a name");
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn names_that_clients_do_not_take_are_told() {
-        assert_eq!(examined("git", &["log"])[0].level, Level::Ok);
+        assert_eq!(examined("git", &["log"])[0].level, FindingSeverity::Ok);
         let found = examined("git", &["log", "page.click", "log"]);
         assert_eq!(found[0].what, "lists 1 tool more than once: `log`");
         assert_eq!(found[1].what, "1 tool is shown under another name: `page.click`");

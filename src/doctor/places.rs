@@ -3,12 +3,12 @@
 use std::{fs, io, os::unix::fs::MetadataExt as _, path::Path};
 
 use super::{
-    finding::{Area, Finding},
+    finding::{Finding, FindingArea},
     sandbox::of_server,
 };
 use crate::{
-    catalog::Store,
-    config::{Config, Secret, Transport, secret::exposed_credentials},
+    catalog::DiskCache,
+    config::{Config, SecretValue, TransportConfig, secret::exposed_credentials},
     import::nix_name,
     session::key::state_directory,
 };
@@ -27,7 +27,7 @@ pub(super) fn directories(config: &Config, socket: &Path, is_ours: bool, found: 
     let runtime = socket.parent().map(Path::to_owned);
     found.extend(runtime.and_then(|directory| directory_of("control socket", &directory, false)));
     if is_ours {
-        let catalog = Store::declared(&config.catalog.cache);
+        let catalog = DiskCache::declared(&config.catalog.cache);
         let kept =
             [("state", state_directory()), ("cache", catalog.directory().map(Path::to_owned))];
         for (what, directory) in kept {
@@ -35,14 +35,14 @@ pub(super) fn directories(config: &Config, socket: &Path, is_ours: bool, found: 
         }
     }
     if found.len() == n_before {
-        found.push(Finding::ok(Area::Permissions, "directories are as they should be"));
+        found.push(Finding::ok(FindingArea::Permissions, "directories are as they should be"));
     }
 }
 
 /// Returns what is wrong with the directory of `what`, if anything. One that is not there is made.
 fn directory_of(what: &str, directory: &Path, is_written: bool) -> Option<Finding> {
     let name = directory.display();
-    let error = |told: String| Finding::error(Area::Permissions, told);
+    let error = |told: String| Finding::error(FindingArea::Permissions, told);
     let metadata = match fs::metadata(directory) {
         Ok(metadata) => metadata,
         Err(missing) if missing.kind() == io::ErrorKind::NotFound => return None,
@@ -80,7 +80,7 @@ pub(super) fn credentials(directory: Option<&Path>, found: &mut Vec<Finding>) {
         let path = directory.join(&name);
         found.push(
             Finding::warning(
-                Area::Permissions,
+                FindingArea::Permissions,
                 format!("everybody can read the credential `{name}`"),
             )
             .why(format!("It is `{}`.", path.display()))
@@ -97,21 +97,21 @@ pub(super) fn secrets_in(file: &Path, config: &Config, found: &mut Vec<Finding>)
     }
     for (name, server) in &config.servers {
         let values = match &server.transport {
-            Transport::Stdio { env, .. } => env,
-            Transport::Http { headers, .. } => headers,
-            Transport::Unit { .. } => continue,
+            TransportConfig::Stdio { env, .. } => env,
+            TransportConfig::Http { headers, .. } => headers,
+            TransportConfig::Unit { .. } => continue,
         };
-        let is_literal = |value: &Secret| !value.is_reference();
+        let is_literal = |value: &SecretValue| !value.is_reference();
         let keys: Vec<&String> = values
             .iter()
-            .filter(|(key, value)| is_literal(value) && Secret::is_secret_name(key))
+            .filter(|(key, value)| is_literal(value) && SecretValue::is_secret_name(key))
             .map(|(key, _)| key)
             .collect();
         if let Some(key) = keys.first() {
             let listed: Vec<String> = keys.iter().map(|key| format!("`{key}`")).collect();
             found.push(
                 Finding::warning(
-                    Area::Permissions,
+                    FindingArea::Permissions,
                     format!("{} in a file that everybody can read", listed.join(", ")),
                 )
                 .of(name)
@@ -128,7 +128,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
-    use crate::{config::load, doctor::Level};
+    use crate::{config::load, doctor::FindingSeverity};
 
     #[test]
     fn a_directory_that_others_may_write_is_an_error() {
@@ -138,7 +138,7 @@ mod tests {
         assert_eq!(directory_of("state", &path.join("none"), true), None, "it is made");
         fs::set_permissions(path, fs::Permissions::from_mode(0o777)).expect("opened up");
         let found = directory_of("state", path, true).expect("a finding");
-        assert_eq!(found.level, Level::Error);
+        assert_eq!(found.level, FindingSeverity::Error);
         fs::set_permissions(path, fs::Permissions::from_mode(0o1777)).expect("as /tmp is");
         assert_eq!(directory_of("state", path, true), None);
     }

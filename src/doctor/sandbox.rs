@@ -12,21 +12,21 @@ pub(super) const PROPERTIES: &str = "--property=MemoryDenyWriteExecute,PrivateNe
 
 /// What the unit of a server has of that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Sandbox {
+pub(super) struct SandboxDirectives {
     denies_jit: bool,
     has_no_network: bool,
 }
 
 /// What to do about a failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Remedy {
+pub(super) struct SandboxRemedy {
     /// What, in words.
     pub(super) fix: String,
     /// As an option of the module, where that has made the unit.
     pub(super) nix: Option<String>,
 }
 
-impl Sandbox {
+impl SandboxDirectives {
     /// Reads what `systemctl show` says of [`PROPERTIES`].
     pub(super) fn read(told: &str) -> Self {
         let has = |property: &str| told.lines().any(|line| line == format!("{property}=yes"));
@@ -40,7 +40,7 @@ impl Sandbox {
         server: &ServerName,
         unit: &str,
         lines: &[String],
-    ) -> Option<Remedy> {
+    ) -> Option<SandboxRemedy> {
         let has =
             |words: &[&str]| lines.iter().any(|line| words.iter().any(|word| line.contains(word)));
         // Whichever of the two the journal tells: the first is that of a process that is gone by then,
@@ -125,7 +125,7 @@ impl Sandbox {
         // The name that the module gives it.
         let is_ours = unit.strip_prefix("metamcp-server-") == Some(server.as_str());
         let nix = is_ours.then(|| of_server(server, option));
-        Some(Remedy { fix, nix })
+        Some(SandboxRemedy { fix, nix })
     }
 }
 
@@ -138,10 +138,10 @@ pub(super) fn of_server(server: &ServerName, option: &str) -> String {
 mod tests {
     use super::*;
 
-    fn remedy(told: &str, unit: &str, lines: &[&str]) -> Option<Remedy> {
+    fn remedy(told: &str, unit: &str, lines: &[&str]) -> Option<SandboxRemedy> {
         let lines: Vec<String> = lines.iter().map(|line| (*line).to_owned()).collect();
         let server = ServerName::new("notes").expect("a name");
-        Sandbox::read(told).remedy(&server, unit, &lines)
+        SandboxDirectives::read(told).remedy(&server, unit, &lines)
     }
 
     /// Returns the option that helps a unit of the module.

@@ -9,9 +9,9 @@ use tokio::{
     time,
 };
 
-use super::finding::{Area, Finding};
+use super::finding::{Finding, FindingArea};
 use crate::{
-    config::{Listen, defaults},
+    config::{ListenConfig, defaults},
     control::client,
     name::ServerName,
     report::chain,
@@ -19,7 +19,7 @@ use crate::{
 
 /// What a service that answers tells.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct ServiceReport {
     /// Its version.
     pub(super) version: Option<String>,
     /// Of the servers that need a secret, whether it has that.
@@ -28,7 +28,7 @@ pub(super) struct Told {
 
 /// Whether a service is behind a control socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Presence {
+pub(super) enum ServicePresence {
     /// One answers.
     Answers,
     /// There is none.
@@ -38,32 +38,35 @@ pub(super) enum Presence {
 }
 
 /// Examines the control socket; returns what the service tells, if it answers.
-pub(super) async fn control(path: &Path, found: &mut Vec<Finding>) -> (Option<Told>, Presence) {
+pub(super) async fn control(
+    path: &Path,
+    found: &mut Vec<Finding>,
+) -> (Option<ServiceReport>, ServicePresence) {
     let name = path.display();
-    let mut presence = Presence::Unknown;
+    let mut presence = ServicePresence::Unknown;
     let finding = match std::fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            presence = Presence::Nobody;
-            Finding::note(Area::Sockets, format!("no service runs: there is no `{name}`"))
+            presence = ServicePresence::Nobody;
+            Finding::note(FindingArea::Sockets, format!("no service runs: there is no `{name}`"))
                 .fix("Start it with `systemctl start metamcp` or `metamcp serve`, or name its socket with --socket.")
                 .nix("services.metamcp.enable = true;")
         }
-        Err(error) => Finding::error(Area::Sockets, format!("`{name}` cannot be looked at"))
+        Err(error) => Finding::error(FindingArea::Sockets, format!("`{name}` cannot be looked at"))
             .why(error.to_string())
             .fix(ACCESS)
             .nix(GROUP),
         Ok(file) if !file.file_type().is_socket() => {
-            Finding::error(Area::Sockets, format!("`{name}` is no socket"))
+            Finding::error(FindingArea::Sockets, format!("`{name}` is no socket"))
                 .fix("Remove it, or set `listen.control` to another path.")
         }
         Ok(_) => match soon(UnixStream::connect(path)).await {
             Ok(_) => match ask(path).await {
                 Ok(told) => {
                     found.push(version(&told));
-                    return (Some(told), Presence::Answers);
+                    return (Some(told), ServicePresence::Answers);
                 }
                 Err(why) => Finding::error(
-                    Area::Sockets,
+                    FindingArea::Sockets,
                     format!("the service at `{name}` does not answer"),
                 )
                 .why(why)
@@ -71,19 +74,22 @@ pub(super) async fn control(path: &Path, found: &mut Vec<Finding>) -> (Option<To
             },
             Err(error) => match error.kind() {
                 io::ErrorKind::ConnectionRefused => {
-                    presence = Presence::Nobody;
-                    Finding::warning(Area::Sockets, format!("nobody listens at `{name}`"))
+                    presence = ServicePresence::Nobody;
+                    Finding::warning(FindingArea::Sockets, format!("nobody listens at `{name}`"))
                         .why("It is left over from a service that was killed.")
                         .fix("Start the service: it replaces the socket.")
                 }
-                io::ErrorKind::PermissionDenied => {
-                    Finding::error(Area::Sockets, format!("`{name}` may not be used by this user"))
-                        .fix(ACCESS)
-                        .nix(GROUP)
+                io::ErrorKind::PermissionDenied => Finding::error(
+                    FindingArea::Sockets,
+                    format!("`{name}` may not be used by this user"),
+                )
+                .fix(ACCESS)
+                .nix(GROUP),
+                _ => {
+                    Finding::error(FindingArea::Sockets, format!("`{name}` cannot be connected to"))
+                        .why(error.to_string())
+                        .fix("See `metamcp logs`; `systemctl restart metamcp` starts it anew.")
                 }
-                _ => Finding::error(Area::Sockets, format!("`{name}` cannot be connected to"))
-                    .why(error.to_string())
-                    .fix("See `metamcp logs`; `systemctl restart metamcp` starts it anew."),
             },
         },
     };
@@ -100,7 +106,7 @@ async fn soon<T>(trying: impl Future<Output = io::Result<T>>) -> io::Result<T> {
     tried.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 
-async fn ask(path: &Path) -> Result<Told, String> {
+async fn ask(path: &Path) -> Result<ServiceReport, String> {
     let status = client::ask(path, "daemon/status", None).await.map_err(|error| chain(&error))?;
     let version = status["version"].as_str().map(str::to_owned);
     let secrets = client::ask(path, "auth/status", None).await.unwrap_or_default();
@@ -109,24 +115,30 @@ async fn ask(path: &Path) -> Result<Told, String> {
         let is_needed = matches!(entry["auth"]["type"].as_str()?, "credential" | "environment");
         is_needed.then_some((server, entry["auth"]["hasTokens"] == Value::Bool(true)))
     });
-    Ok(Told { version, secrets: secrets.collect() })
+    Ok(ServiceReport { version, secrets: secrets.collect() })
 }
 
-fn version(told: &Told) -> Finding {
+fn version(told: &ServiceReport) -> Finding {
     let ours = env!("CARGO_PKG_VERSION");
     match told.version.as_deref() {
         Some(theirs) if theirs != ours => Finding::warning(
-            Area::Sockets,
+            FindingArea::Sockets,
             format!("the service is metamcp {theirs}, this is {ours}"),
         )
         .why("It was started before this one was installed, or from another place.")
         .fix("Restart it: `systemctl restart metamcp`."),
-        Some(_) | None => Finding::ok(Area::Sockets, "the service answers at its control socket"),
+        Some(_) | None => {
+            Finding::ok(FindingArea::Sockets, "the service answers at its control socket")
+        }
     }
 }
 
 /// Examines the address for clients; `presence` is that of the service at its control socket.
-pub(super) async fn http(listen: &Listen, presence: Presence, found: &mut Vec<Finding>) {
+pub(super) async fn http(
+    listen: &ListenConfig,
+    presence: ServicePresence,
+    found: &mut Vec<Finding>,
+) {
     let address = listen.http;
     // The system chooses, and nobody here knows which.
     if address.port() == 0 {
@@ -141,25 +153,25 @@ pub(super) async fn http(listen: &Listen, presence: Presence, found: &mut Vec<Fi
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
             let what = format!("nobody listens at {address}");
             match presence {
-                Presence::Answers => Finding::error(Area::Sockets, what)
+                ServicePresence::Answers => Finding::error(FindingArea::Sockets, what)
                     .why("The service answers at its control socket, and clients cannot reach it.")
                     .fix("Check that metamcp.socket listens where `listen.http` says: `systemctl status metamcp.socket`."),
-                Presence::Nobody | Presence::Unknown => {
-                    Finding::ok(Area::Sockets, format!("{address} is free"))
+                ServicePresence::Nobody | ServicePresence::Unknown => {
+                    Finding::ok(FindingArea::Sockets, format!("{address} is free"))
                 }
             }
         }
-        Err(error) => Finding::error(Area::Sockets, format!("{address} does not answer"))
+        Err(error) => Finding::error(FindingArea::Sockets, format!("{address} does not answer"))
             .why(error.to_string())
             .fix("See which program listens there: `ss -ltnp`."),
-        Ok(_) if presence == Presence::Nobody && listen.tls.is_some() => {
+        Ok(_) if presence == ServicePresence::Nobody && listen.tls.is_some() => {
             taken(address, "a program")
         }
-        Ok(answer) if presence == Presence::Nobody && is_ours(&answer) => {
+        Ok(answer) if presence == ServicePresence::Nobody && is_ours(&answer) => {
             taken(address, "another metamcp")
         }
         Ok(_) if listen.tls.is_some() => Finding::note(
-            Area::Sockets,
+            FindingArea::Sockets,
             format!("{address} is connected to; it speaks TLS, and is not asked more"),
         ),
         Ok(answer) if is_ours(&answer) => {
@@ -167,38 +179,40 @@ pub(super) async fn http(listen: &Listen, presence: Presence, found: &mut Vec<Fi
             match health(address, "example.org").await {
                 Ok(other) if other.starts_with("HTTP/1.1 403") => {
                     found.extend(token(listen, address).await);
-                    Finding::ok(Area::Sockets, format!("clients are answered at {address}, and strangers are not"))
+                    Finding::ok(FindingArea::Sockets, format!("clients are answered at {address}, and strangers are not"))
                 }
-                Ok(_) => Finding::warning(Area::Sockets, format!("{address} serves any name of a host"))
+                Ok(_) => Finding::warning(FindingArea::Sockets, format!("{address} serves any name of a host"))
                     .why("A page in a browser may reach the tools under a name of its own.")
                     .fix("Remove `example.org` from `listen.allowed_hosts`, or have the proxy before it check the name.")
                     .nix("services.metamcp.settings.listen.allowed_hosts = [ ];"),
-                Err(error) => Finding::warning(Area::Sockets, format!("{address} answers one time and not the next"))
+                Err(error) => Finding::warning(FindingArea::Sockets, format!("{address} answers one time and not the next"))
                     .why(error.to_string())
                     .fix("See `metamcp logs`."),
             }
         }
-        Ok(_) => Finding::error(Area::Sockets, format!("another program listens at {address}"))
-            .fix("Stop it, or set `listen.http` to another port: `ss -ltnp` tells which it is.")
-            .nix(OTHER_PORT),
+        Ok(_) => {
+            Finding::error(FindingArea::Sockets, format!("another program listens at {address}"))
+                .fix("Stop it, or set `listen.http` to another port: `ss -ltnp` tells which it is.")
+                .nix(OTHER_PORT)
+        }
     };
     found.push(finding);
 }
 
 /// Says that the address is somebody's, who is not behind our control socket.
 fn taken(address: SocketAddr, who: &str) -> Finding {
-    Finding::error(Area::Sockets, format!("{who} listens at {address}, and no service at the control socket"))
+    Finding::error(FindingArea::Sockets, format!("{who} listens at {address}, and no service at the control socket"))
         .why("A service with this configuration cannot listen there.")
         .fix("Name its socket with --socket if it is the one that is meant; else stop it, or set `listen.http` to another port: `ss -ltnp` tells which it is.")
         .nix(OTHER_PORT)
 }
 
 /// Says of a service that answers whether it asks for the token that is declared.
-async fn token(listen: &Listen, address: SocketAddr) -> Option<Finding> {
+async fn token(listen: &ListenConfig, address: SocketAddr) -> Option<Finding> {
     listen.token.as_ref()?;
     let answer = get(address, &address.to_string(), "/readyz").await.ok()?;
     (!answer.starts_with("HTTP/1.1 401")).then(|| {
-        Finding::error(Area::Sockets, format!("{address} asks nobody for the token"))
+        Finding::error(FindingArea::Sockets, format!("{address} asks nobody for the token"))
             .why("`listen.token` is set, and the service that runs was told something else.")
             .fix("Reload it: `systemctl reload metamcp`; see `metamcp logs` if it refuses that.")
     })

@@ -17,33 +17,36 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    child::{Exit, Home, Host, Kind, LaunchError, Launched, Launcher, Tenant},
+    child::{
+        ChildExit, HostLauncher, LaunchError, LaunchSite, LaunchedServer, Launcher, RunningServer,
+        StdioServerKind,
+    },
     config::defaults,
     protocol::Message,
 };
 
 /// Starts servers as this host does, and keeps a record of the last one.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Tap(Arc<Mutex<Record>>);
+pub(super) struct RecordingLauncher(Arc<Mutex<ProcessRecord>>);
 
 /// What is known of one process.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Record {
+pub(super) struct ProcessRecord {
     /// How long it took until it was started.
     pub(super) start: Option<Duration>,
     /// When that was.
     pub(super) started: Option<Instant>,
     /// The first lines of its standard error, as they were.
-    pub(super) stderr: First,
+    pub(super) stderr: FirstLines,
     /// The first lines of its standard output that are no messages.
-    pub(super) noise: First,
+    pub(super) noise: FirstLines,
     /// How it ended.
-    pub(super) exit: Option<Exit>,
+    pub(super) exit: Option<ChildExit>,
 }
 
 /// The first lines of a stream.
 #[derive(Clone, Debug, Default)]
-pub(super) struct First {
+pub(super) struct FirstLines {
     /// The lines, each with its beginning alone if it is long.
     pub(super) lines: Vec<String>,
     /// How many there were.
@@ -58,9 +61,9 @@ enum Stream {
     Error,
 }
 
-impl Tap {
+impl RecordingLauncher {
     /// Returns what is known by now.
-    pub(super) fn record(&self) -> Record {
+    pub(super) fn record(&self) -> ProcessRecord {
         let mut record = self.lock().clone();
         // What has no line end yet was said all the same.
         record.stderr.end(Stream::Error);
@@ -68,24 +71,30 @@ impl Tap {
         record
     }
 
-    fn lock(&self) -> MutexGuard<'_, Record> {
+    fn lock(&self) -> MutexGuard<'_, ProcessRecord> {
         // Held for single statements on plain data.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Launcher for Tap {
-    fn launch<'a>(&'a self, home: &'a Home) -> BoxFuture<'a, Result<Launched, LaunchError>> {
+impl Launcher for RecordingLauncher {
+    fn launch<'a>(
+        &'a self,
+        home: &'a LaunchSite,
+    ) -> BoxFuture<'a, Result<LaunchedServer, LaunchError>> {
         Box::pin(async move {
             let begin = Instant::now();
-            let Launched { tenant, mut pipes } = Host.launch(home).await?;
+            let LaunchedServer { tenant, mut pipes } = HostLauncher.launch(home).await?;
             let now = Instant::now();
-            *self.lock() =
-                Record { start: Some(now - begin), started: Some(now), ..Record::default() };
+            *self.lock() = ProcessRecord {
+                start: Some(now - begin),
+                started: Some(now),
+                ..ProcessRecord::default()
+            };
             let reader = |stream, inner| Box::new(Reader { inner, stream, tap: self.clone() });
             pipes.stdout = reader(Stream::Output, pipes.stdout);
             pipes.stderr = pipes.stderr.map(|stderr| reader(Stream::Error, stderr) as Box<_>);
-            Ok(Launched { tenant: Box::new(Watched { tenant, tap: self.clone() }), pipes })
+            Ok(LaunchedServer { tenant: Box::new(Watched { tenant, tap: self.clone() }), pipes })
         })
     }
 }
@@ -93,12 +102,12 @@ impl Launcher for Tap {
 /// A server whose end is noted.
 #[derive(Debug)]
 struct Watched {
-    tenant: Box<dyn Tenant>,
-    tap: Tap,
+    tenant: Box<dyn RunningServer>,
+    tap: RecordingLauncher,
 }
 
-impl Tenant for Watched {
-    fn kind(&self) -> Kind {
+impl RunningServer for Watched {
+    fn kind(&self) -> StdioServerKind {
         self.tenant.kind()
     }
 
@@ -106,7 +115,7 @@ impl Tenant for Watched {
         self.tenant.pid()
     }
 
-    fn wait(&mut self) -> BoxFuture<'_, Exit> {
+    fn wait(&mut self) -> BoxFuture<'_, ChildExit> {
         self.tenant.wait()
     }
 
@@ -114,7 +123,7 @@ impl Tenant for Watched {
         self.tenant.last_words(is_alone)
     }
 
-    fn see_off(self: Box<Self>, hurry: CancellationToken) -> BoxFuture<'static, Exit> {
+    fn see_off(self: Box<Self>, hurry: CancellationToken) -> BoxFuture<'static, ChildExit> {
         Box::pin(async move {
             let exit = self.tenant.see_off(hurry).await;
             self.tap.lock().exit = Some(exit);
@@ -127,7 +136,7 @@ impl Tenant for Watched {
 struct Reader {
     inner: Box<dyn AsyncRead + Send + Unpin>,
     stream: Stream,
-    tap: Tap,
+    tap: RecordingLauncher,
 }
 
 impl AsyncRead for Reader {
@@ -148,7 +157,7 @@ impl AsyncRead for Reader {
     }
 }
 
-impl First {
+impl FirstLines {
     fn take(&mut self, bytes: &[u8], stream: Stream) {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             let text = piece.strip_suffix(b"\n").unwrap_or(piece);
@@ -188,7 +197,7 @@ mod tests {
 
     #[test]
     fn the_first_lines_that_are_no_messages_are_noise() {
-        let mut first = First::default();
+        let mut first = FirstLines::default();
         first.take(b"\n \r\nhello\n{\"jsonrpc\":\"2.0\",\"id\":1,\"res", Stream::Output);
         first.take(b"ult\":{}}\nSta", Stream::Output);
         first.take(b"rting\n{\"a\":\"", Stream::Output);

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::finding::{Area, Finding};
+use super::finding::{Finding, FindingArea};
 use crate::config::FILE_VARIABLE;
 
 /// The unit that we ship, for the host.
@@ -20,7 +20,7 @@ const SHIPPED_FOR_USER: &str = include_str!("../../systemd/user/metamcp.service"
 const SHIPPED_FOR_252: &str = include_str!("../../systemd/metamcp.service.d/systemd-252.conf");
 
 /// What `[Service]` says, by directive: the values that hold.
-pub(super) type Directives = BTreeMap<String, Vec<String>>;
+pub(super) type UnitDirectives = BTreeMap<String, Vec<String>>;
 
 /// What differs from one host to the next.
 const LOCAL: [&str; 10] = [
@@ -53,8 +53,8 @@ const HARDENING: [&str; 10] = [
 /// Reads `[Service]` of a unit and of what changes it, in this order.
 ///
 /// Source: systemd.service(5), systemd.syntax(7): an empty value forgets those before it.
-pub(super) fn read<'a>(files: impl IntoIterator<Item = &'a str>) -> Directives {
-    let mut found = Directives::new();
+pub(super) fn read<'a>(files: impl IntoIterator<Item = &'a str>) -> UnitDirectives {
+    let mut found = UnitDirectives::new();
     for text in files {
         let text = text.replace("\\\n", " ");
         let mut is_service = false;
@@ -77,7 +77,7 @@ pub(super) fn read<'a>(files: impl IntoIterator<Item = &'a str>) -> Directives {
 }
 
 /// Returns the words of the command that starts the service, without what says how it is started.
-pub(super) fn command(directives: &Directives) -> Vec<&str> {
+pub(super) fn command(directives: &UnitDirectives) -> Vec<&str> {
     let line = directives.get("ExecStart").and_then(|all| all.last());
     let line = line.map_or("", String::as_str).trim_start_matches(['-', '@', ':', '+', '!']);
     line.split_whitespace().map(|word| word.trim_matches(['"', '\''])).collect()
@@ -97,7 +97,7 @@ pub(super) fn config_of(command: &[&str], own: Option<&Path>) -> Option<PathBuf>
 /// Source: systemd.exec(5), `Environment=`: assignments with spaces between them, each of which may be
 /// quoted as a whole; of several of one variable, the last one counts.
 pub(super) fn config_of_environment(
-    directives: &Directives,
+    directives: &UnitDirectives,
     own: Option<&Path>,
 ) -> Option<PathBuf> {
     let mut named = None;
@@ -125,7 +125,7 @@ fn expanded(named: &str, own: Option<&Path>) -> PathBuf {
 }
 
 /// Returns what is to be said of a unit that is not as the one that we ship for the same manager.
-pub(super) fn compare(installed: &Directives, is_of_user: bool) -> Vec<Finding> {
+pub(super) fn compare(installed: &UnitDirectives, is_of_user: bool) -> Vec<Finding> {
     let shipped = read([if is_of_user { SHIPPED_FOR_USER } else { SHIPPED }]);
     let differs = |key: &&String| installed.get(*key) != shipped.get(*key);
     let (hardening, others): (Vec<&String>, Vec<&String>) = shipped
@@ -141,7 +141,7 @@ pub(super) fn compare(installed: &Directives, is_of_user: bool) -> Vec<Finding> 
     let mut found = Vec::new();
     if !hardening.is_empty() {
         found.push(
-            Finding::warning(Area::Unit, format!("the sandbox is not the one that is shipped: {}", listed(&hardening)))
+            Finding::warning(FindingArea::Unit, format!("the sandbox is not the one that is shipped: {}", listed(&hardening)))
                 .why("What it leaves open, every server that runs as a child may use.")
                 .fix("Install the unit that is shipped, and relax in a drop-in only what a server cannot do without.")
                 .nix("# remove what you set of it from systemd.services.metamcp.serviceConfig"),
@@ -150,14 +150,14 @@ pub(super) fn compare(installed: &Directives, is_of_user: bool) -> Vec<Finding> 
     if !others.is_empty() {
         found.push(
             Finding::note(
-                Area::Unit,
+                FindingArea::Unit,
                 format!("the unit differs from the one that is shipped: {}", listed(&others)),
             )
             .why("Notices, the watchdog and the stop are made for the values that are shipped.")
             .fix("Compare it with `systemd/metamcp.service` of this version."),
         );
     }
-    let files = |directives: &Directives| {
+    let files = |directives: &UnitDirectives| {
         let limit = directives.get("LimitNOFILE").and_then(|all| all.last())?.clone();
         let soft = limit.split(':').next().unwrap_or_default().to_owned();
         if soft == "infinity" { Some(u64::MAX) } else { soft.parse().ok() }
@@ -167,7 +167,7 @@ pub(super) fn compare(installed: &Directives, is_of_user: bool) -> Vec<Finding> 
         let wanted = shipped.get("LimitNOFILE").and_then(|all| all.last());
         let wanted = wanted.map_or("", String::as_str);
         found.push(
-            Finding::warning(Area::Unit, format!("LimitNOFILE= allows {} open files", has.unwrap_or(DEFAULT_FILES)))
+            Finding::warning(FindingArea::Unit, format!("LimitNOFILE= allows {} open files", has.unwrap_or(DEFAULT_FILES)))
                 .why("Each client and each pipe of a server takes one: at the limit, clients are not accepted any more.")
                 .fix(format!("Set `LimitNOFILE={wanted}` in a drop-in of metamcp.service."))
                 .nix(format!("systemd.services.metamcp.serviceConfig.LimitNOFILE = \"{wanted}\";")),
@@ -177,7 +177,7 @@ pub(super) fn compare(installed: &Directives, is_of_user: bool) -> Vec<Finding> 
 }
 
 /// Tells whether a unit says of this what we ship for an older systemd.
-fn is_for_older(key: &str, installed: &Directives) -> bool {
+fn is_for_older(key: &str, installed: &UnitDirectives) -> bool {
     let older = read([SHIPPED_FOR_252]);
     let wanted = older.get(key).and_then(|all| all.last());
     wanted.is_some() && wanted == installed.get(key).and_then(|all| all.last())
@@ -187,8 +187,8 @@ fn is_for_older(key: &str, installed: &Directives) -> bool {
 ///
 /// The NixOS module does so where no server is a child: fewer kinds of sockets. For a user of the
 /// host it says one by one what a dynamic one would bring.
-fn is_narrower(key: &str, installed: &Directives, shipped: &Directives) -> bool {
-    let words = |directives: &Directives| -> Vec<String> {
+fn is_narrower(key: &str, installed: &UnitDirectives, shipped: &UnitDirectives) -> bool {
+    let words = |directives: &UnitDirectives| -> Vec<String> {
         let values = directives.get(key).into_iter().flatten();
         values.flat_map(|value| value.split_whitespace().map(str::to_owned)).collect()
     };

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    text::Text,
-    vectors::{Vector, normalised},
+    text::EmbeddingText,
+    vectors::{UnitVector, normalised},
 };
 use crate::config::defaults;
 
@@ -12,20 +12,20 @@ use crate::config::defaults;
 ///
 /// Without `encoding_format`, which not every endpoint knows: numbers are what all of them send.
 #[derive(Debug, Serialize)]
-pub(super) struct Request<'a> {
+pub(super) struct EmbeddingRequest<'a> {
     model: &'a str,
     input: Vec<&'a str>,
 }
 
-impl<'a> Request<'a> {
-    pub(super) fn new(model: &'a str, texts: &'a [Text]) -> Self {
-        Self { model, input: texts.iter().map(Text::as_str).collect() }
+impl<'a> EmbeddingRequest<'a> {
+    pub(super) fn new(model: &'a str, texts: &'a [EmbeddingText]) -> Self {
+        Self { model, input: texts.iter().map(EmbeddingText::as_str).collect() }
     }
 }
 
 /// The answer to it; whatever else is in it is of no use to us.
 #[derive(Debug, Deserialize)]
-pub(super) struct Answer {
+pub(super) struct EmbeddingResponse {
     data: Vec<Entry>,
 }
 
@@ -38,7 +38,7 @@ struct Entry {
 
 /// What is wrong with an answer, so that none of it is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unusable {
+pub enum ResponseError {
     /// There are not as many vectors as texts.
     #[error("it has {found} vectors for {asked} texts")]
     Number {
@@ -80,34 +80,34 @@ pub enum Unusable {
     Nowhere,
 }
 
-impl Answer {
+impl EmbeddingResponse {
     /// Returns the vectors of `n_asked` texts in their order, each of length one.
     ///
     /// # Errors
     ///
-    /// [`Unusable`] says what is wrong; nothing of such an answer is to be used.
-    pub(super) fn vectors(self, n_asked: usize) -> Result<Vec<Vector>, Unusable> {
+    /// [`ResponseError`] says what is wrong; nothing of such an answer is to be used.
+    pub(super) fn vectors(self, n_asked: usize) -> Result<Vec<UnitVector>, ResponseError> {
         let n_found = self.data.len();
         if n_found != n_asked {
-            return Err(Unusable::Number { asked: n_asked, found: n_found });
+            return Err(ResponseError::Number { asked: n_asked, found: n_found });
         }
         let known = self.data.first().map(|entry| entry.embedding.len()).unwrap_or_default();
-        let mut vectors: Vec<Option<Vector>> = vec![None; n_asked];
+        let mut vectors: Vec<Option<UnitVector>> = vec![None; n_asked];
         for (place, entry) in self.data.into_iter().enumerate() {
             let found = entry.embedding.len();
             if found > defaults::EMBEDDING_DIMENSION_MAX {
-                return Err(Unusable::Long { found });
+                return Err(ResponseError::Long { found });
             }
             if found != known {
-                return Err(Unusable::Mixed { known, found });
+                return Err(ResponseError::Mixed { known, found });
             }
-            let vector = normalised(&entry.embedding).ok_or(Unusable::Nowhere)?;
-            let seat = vectors.get_mut(entry.index.unwrap_or(place)).ok_or(Unusable::Order)?;
+            let vector = normalised(&entry.embedding).ok_or(ResponseError::Nowhere)?;
+            let seat = vectors.get_mut(entry.index.unwrap_or(place)).ok_or(ResponseError::Order)?;
             if seat.replace(vector).is_some() {
-                return Err(Unusable::Order);
+                return Err(ResponseError::Order);
             }
         }
-        vectors.into_iter().collect::<Option<_>>().ok_or(Unusable::Order)
+        vectors.into_iter().collect::<Option<_>>().ok_or(ResponseError::Order)
     }
 }
 
@@ -117,17 +117,18 @@ mod tests {
 
     use super::*;
 
-    fn read(data: Value, n_asked: usize) -> Result<Vec<Vec<f32>>, Unusable> {
-        let answer: Answer = serde_json::from_value(json!({ "object": "list", "data": data }))
-            .expect("it has the shape");
+    fn read(data: Value, n_asked: usize) -> Result<Vec<Vec<f32>>, ResponseError> {
+        let answer: EmbeddingResponse =
+            serde_json::from_value(json!({ "object": "list", "data": data }))
+                .expect("it has the shape");
         let vectors = answer.vectors(n_asked)?;
         Ok(vectors.iter().map(|vector| vector.to_vec()).collect())
     }
 
     #[test]
     fn a_request_is_what_every_endpoint_knows() {
-        let texts = [Text::new("a"), Text::new(" b ")];
-        let request = serde_json::to_value(Request::new("m", &texts)).expect("JSON");
+        let texts = [EmbeddingText::new("a"), EmbeddingText::new(" b ")];
+        let request = serde_json::to_value(EmbeddingRequest::new("m", &texts)).expect("JSON");
         assert_eq!(request, json!({ "model": "m", "input": ["a", "b"] }));
     }
 

@@ -6,20 +6,20 @@
 
 use std::collections::HashSet;
 
-use super::text::{Digest, Text};
+use super::text::{EmbeddingText, TextDigest};
 use crate::config::defaults;
 
 /// The texts that are wanted, and how many of them are asked for at once.
 #[derive(Debug)]
-pub(super) struct Plan {
-    wanted: Vec<Text>,
+pub(super) struct EmbeddingBatch {
+    wanted: Vec<EmbeddingText>,
     /// Refused alone.
-    refused: HashSet<Digest>,
+    refused: HashSet<TextDigest>,
     /// How many texts the next batch may have.
     size: usize,
 }
 
-impl Default for Plan {
+impl Default for EmbeddingBatch {
     fn default() -> Self {
         Self {
             wanted: Vec::new(),
@@ -29,21 +29,21 @@ impl Default for Plan {
     }
 }
 
-impl Plan {
+impl EmbeddingBatch {
     /// Wants these texts, and no others any more.
-    pub(super) fn want(&mut self, texts: Vec<Text>) {
+    pub(super) fn want(&mut self, texts: Vec<EmbeddingText>) {
         self.wanted = texts;
-        let wanted: HashSet<Digest> = self.wanted.iter().map(Text::digest).collect();
+        let wanted: HashSet<TextDigest> = self.wanted.iter().map(EmbeddingText::digest).collect();
         self.refused.retain(|digest| wanted.contains(digest));
     }
 
     /// Returns the wanted texts.
-    pub(super) fn wanted(&self) -> &[Text] {
+    pub(super) fn wanted(&self) -> &[EmbeddingText] {
         &self.wanted
     }
 
     /// Returns what to ask next, each text once; nothing when all is known.
-    pub(super) fn next(&self, is_known: impl Fn(&Digest) -> bool) -> Vec<Text> {
+    pub(super) fn next(&self, is_known: impl Fn(&TextDigest) -> bool) -> Vec<EmbeddingText> {
         let (mut batch, mut seen, mut n_bytes) = (Vec::new(), HashSet::new(), 0);
         for text in &self.wanted {
             let digest = text.digest();
@@ -69,7 +69,7 @@ impl Plan {
     }
 
     /// Notes that `batch` was refused for what is in it. Returns the text that is set aside.
-    pub(super) fn refused(&mut self, batch: &[Text]) -> Option<Text> {
+    pub(super) fn refused(&mut self, batch: &[EmbeddingText]) -> Option<EmbeddingText> {
         match batch {
             [alone] => {
                 self.refused.insert(alone.digest());
@@ -89,19 +89,19 @@ mod tests {
 
     use super::*;
 
-    fn texts(all: &[&str]) -> Vec<Text> {
-        all.iter().map(|text| Text::new(text)).collect()
+    fn texts(all: &[&str]) -> Vec<EmbeddingText> {
+        all.iter().map(|text| EmbeddingText::new(text)).collect()
     }
 
-    fn nothing(_: &Digest) -> bool {
+    fn nothing(_: &TextDigest) -> bool {
         false
     }
 
     #[test]
     fn each_text_that_is_not_known_is_asked_for_once() {
-        let mut plan = Plan::default();
+        let mut plan = EmbeddingBatch::default();
         plan.want(texts(&["a", "b", "", "a", "  ", "c"]));
-        let known = Text::new("b").digest();
+        let known = EmbeddingText::new("b").digest();
         assert_eq!(plan.next(|digest| *digest == known), texts(&["a", "c"]));
         plan.want(texts(&["b"]));
         assert!(plan.next(|digest| *digest == known).is_empty());
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn a_batch_is_halved_until_the_text_is_found_that_is_refused() {
-        let mut plan = Plan::default();
+        let mut plan = EmbeddingBatch::default();
         plan.want(texts(&["bad", "b", "c", "d"]));
         let mut sizes = Vec::new();
         let (mut known, mut aside) = (HashSet::new(), Vec::new());
@@ -119,10 +119,10 @@ mod tests {
                 break;
             }
             sizes.push(batch.len());
-            if batch.contains(&Text::new("bad")) {
+            if batch.contains(&EmbeddingText::new("bad")) {
                 aside.extend(plan.refused(&batch));
             } else {
-                known.extend(batch.iter().map(Text::digest));
+                known.extend(batch.iter().map(EmbeddingText::digest));
                 plan.answered();
             }
         }
@@ -141,12 +141,12 @@ mod tests {
         fn every_batch_is_within_its_bounds_and_all_of_them_are_everything(
             lengths in vec(0usize..3000, 0..200),
         ) {
-            let wanted: Vec<Text> = lengths
+            let wanted: Vec<EmbeddingText> = lengths
                 .iter()
                 .enumerate()
-                .map(|(n, length)| Text::new(&format!("{n} {}", "x".repeat(*length))))
+                .map(|(n, length)| EmbeddingText::new(&format!("{n} {}", "x".repeat(*length))))
                 .collect();
-            let mut plan = Plan::default();
+            let mut plan = EmbeddingBatch::default();
             plan.want(wanted.clone());
             let mut known = HashSet::new();
             loop {

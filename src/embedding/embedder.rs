@@ -12,15 +12,15 @@ use tokio::{
 };
 
 use super::{
-    EmbeddingError, Text,
-    pace::Pace,
-    shared::{Shared, State},
-    text::Digest,
+    EmbeddingError, EmbeddingText,
+    pace::EmbeddingTimeouts,
+    shared::{EmbedderShared, EmbedderState},
+    text::TextDigest,
 };
 use crate::{
     breaker::Breaker,
     config::{self, defaults, search},
-    web::{Bounds, Client, Tasks},
+    web::{OwnedTasks, WebClient, WebLimits},
 };
 
 #[cfg(test)]
@@ -31,8 +31,8 @@ const FILE: &str = "embedding.vectors";
 
 /// What knows the vectors of texts. Dropped, it gives up what it has under way.
 pub struct Embedder {
-    pub(super) shared: Arc<Shared>,
-    pub(super) tasks: Tasks,
+    pub(super) shared: Arc<EmbedderShared>,
+    pub(super) tasks: OwnedTasks,
 }
 
 impl Embedder {
@@ -45,46 +45,48 @@ impl Embedder {
     /// [`EmbeddingError`] when the key cannot be found or sent, or TLS is wanted and the system
     /// trusts nobody.
     pub fn new(
-        declared: &search::Embedding,
+        declared: &search::EmbeddingConfig,
         credentials: Option<&Path>,
         cache: Option<&Path>,
     ) -> Result<Arc<Self>, EmbeddingError> {
-        Self::with(declared, credentials, cache, Pace::default())
+        Self::with(declared, credentials, cache, EmbeddingTimeouts::default())
     }
 
     pub(super) fn with(
-        declared: &search::Embedding,
+        declared: &search::EmbeddingConfig,
         credentials: Option<&Path>,
         cache: Option<&Path>,
-        pace: Pace,
+        pace: EmbeddingTimeouts,
     ) -> Result<Arc<Self>, EmbeddingError> {
         let key = declared.api_key.as_ref().map(|key| key.resolve(credentials)).transpose();
         let key = key.map_err(EmbeddingError::Secret)?;
-        let bounds =
-            Bounds { timeout: pace.timeout, body_bytes_max: defaults::EMBEDDING_ANSWER_BYTES_MAX };
-        let client = Client::new(declared.url.clone(), key.as_deref(), bounds)?;
-        let breaker = Breaker::new(config::Breaker {
+        let bounds = WebLimits {
+            timeout: pace.timeout,
+            body_bytes_max: defaults::EMBEDDING_ANSWER_BYTES_MAX,
+        };
+        let client = WebClient::new(declared.url.clone(), key.as_deref(), bounds)?;
+        let breaker = Breaker::new(config::BreakerConfig {
             failure_threshold: defaults::EMBEDDING_FAILURES,
             cooldown: pace.cooldown,
         });
         let url = declared.url.to_string();
-        let shared = Shared {
+        let shared = EmbedderShared {
             client,
             model: declared.model.clone(),
-            space: Digest::of(&[url.as_bytes(), declared.model.as_bytes()]),
+            space: TextDigest::of(&[url.as_bytes(), declared.model.as_bytes()]),
             file: cache.map(|directory| directory.join(FILE)),
             pace,
-            state: Mutex::new(State::new(breaker)),
+            state: Mutex::new(EmbedderState::new(breaker)),
             changes: watch::channel(0).0,
             answers: Notify::new(),
             queries: Arc::new(Semaphore::new(defaults::EMBEDDING_QUERIES_MAX)),
             epoch: Instant::now(),
         };
-        Ok(Arc::new(Self { shared: Arc::new(shared), tasks: Tasks::default() }))
+        Ok(Arc::new(Self { shared: Arc::new(shared), tasks: OwnedTasks::default() }))
     }
 
     /// Returns the vectors of `texts` that are known now, each of length one.
-    pub fn vectors(&self, texts: &[Text]) -> Vec<Option<Arc<[f32]>>> {
+    pub fn vectors(&self, texts: &[EmbeddingText]) -> Vec<Option<Arc<[f32]>>> {
         let state = self.shared.state();
         texts.iter().map(|text| state.vectors.get(&text.digest()).cloned()).collect()
     }

@@ -2,7 +2,7 @@
 
 use hyper::StatusCode;
 
-use super::answer::Unusable;
+use super::answer::ResponseError;
 use crate::{config::secret::SecretError, web::WebError};
 
 /// Why there is no vector.
@@ -16,7 +16,7 @@ pub enum EmbeddingError {
     Web(#[from] WebError),
     /// Its answer is of no use.
     #[error("use the answer of the embedding endpoint")]
-    Unusable(#[from] Unusable),
+    Unusable(#[from] ResponseError),
 }
 
 impl EmbeddingError {
@@ -34,15 +34,15 @@ impl EmbeddingError {
         match self {
             Self::Secret(error) => error.hint(),
             Self::Web(error) => error.hint(),
-            Self::Unusable(Unusable::Dimension { .. }) => {
+            Self::Unusable(ResponseError::Dimension { .. }) => {
                 "Its model was replaced by another one: restart the service."
             }
             Self::Unusable(
-                Unusable::Number { .. }
-                | Unusable::Order
-                | Unusable::Mixed { .. }
-                | Unusable::Long { .. }
-                | Unusable::Nowhere,
+                ResponseError::Number { .. }
+                | ResponseError::Order
+                | ResponseError::Mixed { .. }
+                | ResponseError::Long { .. }
+                | ResponseError::Nowhere,
             ) => "Check `search.embedding.url` and `model`: it does not answer as the OpenAI API.",
         }
     }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use tokio::time;
 
 use super::{
-    Embedder, EmbeddingError, Text,
-    outage::Came,
-    shared::Shared,
+    Embedder, EmbeddingError, EmbeddingText,
+    outage::EndpointAnswer,
+    shared::EmbedderShared,
     store,
-    vectors::{Vector, Vectors},
+    vectors::{UnitVector, VectorTable},
 };
 use crate::{backoff::Backoff, config::defaults, web::WebError};
 
@@ -17,7 +17,7 @@ impl Embedder {
     /// Learns the vectors of `texts`, all that are to be found, in the background: from the disk,
     /// and from the endpoint what is not there. Texts that were to be learned before and are not
     /// among them are left.
-    pub fn learn(&self, texts: Vec<Text>) {
+    pub fn learn(&self, texts: Vec<EmbeddingText>) {
         let mut state = self.shared.state();
         state.plan.want(texts);
         if !std::mem::replace(&mut state.is_learning, true) {
@@ -28,7 +28,7 @@ impl Embedder {
 }
 
 /// Learns until all that is wanted is known.
-async fn learn(shared: Arc<Shared>) {
+async fn learn(shared: Arc<EmbedderShared>) {
     shared.read().await;
     let mut backoff = Backoff::new(shared.pace.pause);
     let mut n_unsaved = 0;
@@ -60,10 +60,10 @@ async fn learn(shared: Arc<Shared>) {
     }
 }
 
-impl Shared {
+impl EmbedderShared {
     /// Returns what to ask next, if anything. Where nothing is, and nothing is to be saved either,
     /// the learning is over: the next who wants something starts it again.
-    fn next(&self, is_saved: bool) -> Option<Vec<Text>> {
+    fn next(&self, is_saved: bool) -> Option<Vec<EmbeddingText>> {
         let mut state = self.state();
         let vectors = &state.vectors;
         let batch = match vectors.is_full_of(state.plan.wanted()) {
@@ -77,20 +77,20 @@ impl Shared {
         Some(batch)
     }
 
-    fn keep(&self, batch: &[Text], vectors: Vec<Vector>) {
+    fn keep(&self, batch: &[EmbeddingText], vectors: Vec<UnitVector>) {
         {
             let mut state = self.state();
             let state = &mut *state;
-            let found = batch.iter().map(Text::digest).zip(vectors);
+            let found = batch.iter().map(EmbeddingText::digest).zip(vectors);
             state.vectors.keep(found, state.plan.wanted());
             state.plan.answered();
         }
         self.changes.send_modify(|n| *n += 1);
-        self.came(Came::AtAll);
+        self.came(EndpointAnswer::AtAll);
     }
 
     /// Notes that a batch has no answer; true if less of it is to be asked for at once.
-    fn missed(&self, batch: &[Text], error: &EmbeddingError) -> bool {
+    fn missed(&self, batch: &[EmbeddingText], error: &EmbeddingError) -> bool {
         if error.is_refusal() {
             let aside = self.state().plan.refused(batch);
             let Some(text) = aside else { return true };
@@ -128,7 +128,7 @@ impl Shared {
             let mut state = self.state();
             // A query may have shown by now that the model is another one.
             let dimension = state.vectors.dimension();
-            state.vectors = Vectors::cached(found);
+            state.vectors = VectorTable::cached(found);
             if let Some(dimension) = dimension {
                 let _forgotten = state.vectors.answered(dimension);
             }

@@ -23,7 +23,7 @@ mod store;
 mod text;
 mod vectors;
 
-pub use answer::Unusable;
+pub use answer::ResponseError;
 pub use embedder::Embedder;
 pub use error::EmbeddingError;
-pub use text::Text;
+pub use text::EmbeddingText;

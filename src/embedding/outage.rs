@@ -3,7 +3,7 @@
 
 /// Whether the endpoint is of use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Outage {
+pub(super) enum EndpointHealth {
     /// It is.
     #[default]
     None,
@@ -15,14 +15,14 @@ pub(super) enum Outage {
 
 /// An answer that came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Came {
+pub(super) enum EndpointAnswer {
     /// In time for a search.
     InTime,
     /// Whenever it was.
     AtAll,
 }
 
-impl Outage {
+impl EndpointHealth {
     /// Notes that it failed, or was too slow; true if this is news.
     pub(super) fn begins(&mut self, kind: Self) -> bool {
         let is_news = *self == Self::None;
@@ -33,10 +33,10 @@ impl Outage {
     }
 
     /// Notes an answer; true if an outage is over with it.
-    pub(super) fn ends(&mut self, came: Came) -> bool {
+    pub(super) fn ends(&mut self, came: EndpointAnswer) -> bool {
         let is_over = match (*self, came) {
-            (Self::None, _) | (Self::Slow, Came::AtAll) => false,
-            (Self::Failing, _) | (Self::Slow, Came::InTime) => true,
+            (Self::None, _) | (Self::Slow, EndpointAnswer::AtAll) => false,
+            (Self::Failing, _) | (Self::Slow, EndpointAnswer::InTime) => true,
         };
         if is_over {
             *self = Self::None;
@@ -51,20 +51,20 @@ mod tests {
 
     #[test]
     fn an_outage_begins_and_ends_once() {
-        let mut outage = Outage::default();
-        assert!(!outage.ends(Came::InTime));
-        assert!(outage.begins(Outage::Failing));
-        assert!(!outage.begins(Outage::Failing));
-        assert!(!outage.begins(Outage::Slow));
-        assert!(outage.ends(Came::AtAll));
-        assert!(!outage.ends(Came::InTime));
+        let mut outage = EndpointHealth::default();
+        assert!(!outage.ends(EndpointAnswer::InTime));
+        assert!(outage.begins(EndpointHealth::Failing));
+        assert!(!outage.begins(EndpointHealth::Failing));
+        assert!(!outage.begins(EndpointHealth::Slow));
+        assert!(outage.ends(EndpointAnswer::AtAll));
+        assert!(!outage.ends(EndpointAnswer::InTime));
     }
 
     #[test]
     fn what_is_slow_is_of_use_when_it_is_in_time() {
-        let mut outage = Outage::default();
-        assert!(outage.begins(Outage::Slow));
-        assert!(!outage.ends(Came::AtAll));
-        assert!(outage.ends(Came::InTime));
+        let mut outage = EndpointHealth::default();
+        assert!(outage.begins(EndpointHealth::Slow));
+        assert!(!outage.ends(EndpointAnswer::AtAll));
+        assert!(outage.ends(EndpointAnswer::InTime));
     }
 }

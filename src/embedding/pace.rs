@@ -6,14 +6,14 @@ use crate::config::defaults;
 
 /// How long things may take.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pace {
+pub(super) struct EmbeddingTimeouts {
     pub(super) timeout: Duration,
     pub(super) query_patience: Duration,
     pub(super) pause: (Duration, Duration),
     pub(super) cooldown: Duration,
 }
 
-impl Default for Pace {
+impl Default for EmbeddingTimeouts {
     fn default() -> Self {
         Self {
             timeout: defaults::EMBEDDING_TIMEOUT,

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use tokio::{sync::oneshot, time};
 
 use super::{
-    Embedder, Text,
-    outage::{Came, Outage},
-    shared::Shared,
+    Embedder, EmbeddingText,
+    outage::{EndpointAnswer, EndpointHealth},
+    shared::EmbedderShared,
 };
-use crate::{breaker::Change, fault::Fault, holder::Holder};
+use crate::{breaker::BreakerChange, fault::Fault, holder::Holder};
 
 impl Embedder {
     /// Returns the vector of a query, of length one, unless that takes too long or the endpoint
@@ -19,7 +19,7 @@ impl Embedder {
     ///
     /// Safe: an answer that is under way is kept for the next who asks the same.
     pub async fn query(&self, text: &str) -> Option<Arc<[f32]>> {
-        let text = Text::new(text);
+        let text = EmbeddingText::new(text);
         if text.as_str().is_empty() {
             return None;
         }
@@ -38,7 +38,7 @@ impl Embedder {
         match answer {
             Ok(Some(vector)) => {
                 let _normal = shared.state().breaker.succeeded(&ticket, now);
-                shared.came(Came::InTime);
+                shared.came(EndpointAnswer::InTime);
                 Some(vector)
             }
             // Whatever it was, a search has nothing of it.
@@ -49,8 +49,8 @@ impl Embedder {
             Err(_) => {
                 let change = shared.state().breaker.failed(&ticket, Fault::Offline, None, now);
                 match change {
-                    Change::Tripped { failures } => shared.is_slow(failures),
-                    Change::Nothing | Change::Normal => {}
+                    BreakerChange::Tripped { failures } => shared.is_slow(failures),
+                    BreakerChange::Nothing | BreakerChange::Normal => {}
                 }
                 None
             }
@@ -59,7 +59,7 @@ impl Embedder {
 
     /// Asks in a task of its own: some endpoints load their model when they are asked, and stop to
     /// do so when nobody waits any more.
-    async fn ask(&self, text: Text) -> Option<Arc<[f32]>> {
+    async fn ask(&self, text: EmbeddingText) -> Option<Arc<[f32]>> {
         let shared = Arc::clone(&self.shared);
         let seat = Arc::clone(&shared.queries).acquire_owned().await.ok()?;
         let (found, answer) = oneshot::channel();
@@ -73,7 +73,7 @@ impl Embedder {
                         let digest = texts[0].digest();
                         shared.state().recent.put(digest, Arc::clone(vector));
                     }
-                    shared.came(Came::AtAll);
+                    shared.came(EndpointAnswer::AtAll);
                     shared.answers.notify_waiters();
                     let _left = found.send(vector);
                 }
@@ -84,10 +84,10 @@ impl Embedder {
     }
 }
 
-impl Shared {
+impl EmbedderShared {
     /// Tells operators that searches do without for a while.
     fn is_slow(&self, failures: u32) {
-        if self.state().outage.begins(Outage::Slow) {
+        if self.state().outage.begins(EndpointHealth::Slow) {
             let (origin, model) = (self.client.origin(), &self.model);
             let patience_ms = self.pace.query_patience.as_millis();
             let code = "TOO_SLOW";

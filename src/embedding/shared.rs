@@ -11,26 +11,26 @@ use tokio::{
 };
 
 use super::{
-    EmbeddingError, Text, Unusable,
-    answer::{Answer, Request},
-    batch::Plan,
-    outage::{Came, Outage},
-    pace::Pace,
-    recent::Recent,
-    text::Digest,
-    vectors::{OtherDimension, Vector, Vectors},
+    EmbeddingError, EmbeddingText, ResponseError,
+    answer::{EmbeddingRequest, EmbeddingResponse},
+    batch::EmbeddingBatch,
+    outage::{EndpointAnswer, EndpointHealth},
+    pace::EmbeddingTimeouts,
+    recent::QueryVectorCache,
+    text::TextDigest,
+    vectors::{DimensionMismatch, UnitVector, VectorTable},
 };
-use crate::{breaker::Breaker, report::chain, web::Client};
+use crate::{breaker::Breaker, report::chain, web::WebClient};
 
 /// What the embedder and its tasks share.
-pub(super) struct Shared {
-    pub(super) client: Client,
+pub(super) struct EmbedderShared {
+    pub(super) client: WebClient,
     pub(super) model: String,
     /// Endpoint and model: vectors of one space can be compared.
-    pub(super) space: Digest,
+    pub(super) space: TextDigest,
     pub(super) file: Option<PathBuf>,
-    pub(super) pace: Pace,
-    pub(super) state: Mutex<State>,
+    pub(super) pace: EmbeddingTimeouts,
+    pub(super) state: Mutex<EmbedderState>,
     /// How often vectors of texts came.
     pub(super) changes: watch::Sender<u64>,
     /// Told when the endpoint has answered a query: whoever waits to try again need not.
@@ -41,46 +41,53 @@ pub(super) struct Shared {
 }
 
 /// What they know, and how it stands.
-pub(super) struct State {
-    pub(super) plan: Plan,
-    pub(super) vectors: Vectors,
-    pub(super) recent: Recent,
+pub(super) struct EmbedderState {
+    pub(super) plan: EmbeddingBatch,
+    pub(super) vectors: VectorTable,
+    pub(super) recent: QueryVectorCache,
     /// Of the queries: texts are asked for by one task, which makes pauses.
     pub(super) breaker: Breaker,
-    pub(super) outage: Outage,
+    pub(super) outage: EndpointHealth,
     pub(super) is_learning: bool,
     /// What the disk has was read.
     pub(super) is_read: bool,
 }
 
-impl State {
+impl EmbedderState {
     /// Returns that nothing is known, and nothing under way.
     pub(super) fn new(breaker: Breaker) -> Self {
         Self {
-            plan: Plan::default(),
-            vectors: Vectors::default(),
-            recent: Recent::default(),
+            plan: EmbeddingBatch::default(),
+            vectors: VectorTable::default(),
+            recent: QueryVectorCache::default(),
             breaker,
-            outage: Outage::default(),
+            outage: EndpointHealth::default(),
             is_learning: false,
             is_read: false,
         }
     }
 }
 
-impl Shared {
+impl EmbedderShared {
     /// Asks for the vectors of texts; none is kept yet.
-    pub(super) async fn ask(&self, texts: &[Text]) -> Result<Vec<Vector>, EmbeddingError> {
-        let answer: Answer = self.client.post(&Request::new(&self.model, texts)).await?;
+    pub(super) async fn ask(
+        &self,
+        texts: &[EmbeddingText],
+    ) -> Result<Vec<UnitVector>, EmbeddingError> {
+        let answer: EmbeddingResponse =
+            self.client.post(&EmbeddingRequest::new(&self.model, texts)).await?;
         let vectors = answer.vectors(texts.len())?;
         let dimension = vectors.first().map(|vector| vector.len()).unwrap_or_default();
         let answered = self.state().vectors.answered(dimension);
-        answered.map_err(|OtherDimension { known, found }| Unusable::Dimension { known, found })?;
+        answered.map_err(|DimensionMismatch { known, found }| ResponseError::Dimension {
+            known,
+            found,
+        })?;
         Ok(vectors)
     }
 
     /// Notes that an answer came.
-    pub(super) fn came(&self, came: Came) {
+    pub(super) fn came(&self, came: EndpointAnswer) {
         if self.state().outage.ends(came) {
             let (origin, model) = (self.client.origin(), &self.model);
             tracing::info!(%origin, model, "search with embeddings again");
@@ -89,7 +96,7 @@ impl Shared {
 
     /// Notes that none came: operators are told once for each outage.
     pub(super) fn failed(&self, error: &EmbeddingError) {
-        let is_news = self.state().outage.begins(Outage::Failing);
+        let is_news = self.state().outage.begins(EndpointHealth::Failing);
         let (origin, model, code, hint) =
             (self.client.origin(), &self.model, error.code(), error.hint());
         let error = chain(error);
@@ -100,7 +107,7 @@ impl Shared {
         }
     }
 
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, EmbedderState> {
         // Held for statements on plain data, never across an await.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -10,8 +10,8 @@
 use std::{collections::HashMap, path::Path};
 
 use super::{
-    text::Digest,
-    vectors::{Vector, normalised},
+    text::TextDigest,
+    vectors::{UnitVector, normalised},
 };
 use crate::{config::defaults, files};
 
@@ -24,7 +24,7 @@ const FLOAT: usize = size_of::<f32>();
 /// The largest file: the vectors, a last batch of which may be too much, and what is around them.
 const FILE_BYTES_MAX: usize = defaults::EMBEDDING_BYTES_MAX
     + defaults::EMBEDDING_BATCH_TEXTS_MAX
-        * (Digest::BYTES + defaults::EMBEDDING_DIMENSION_MAX * FLOAT)
+        * (TextDigest::BYTES + defaults::EMBEDDING_DIMENSION_MAX * FLOAT)
     + 4096;
 
 /// What is wrong with a file.
@@ -37,7 +37,7 @@ enum Corrupt {
 }
 
 /// Reads the vectors of `space`, as far as the disk has any.
-pub(super) fn read(path: &Path, space: Digest) -> HashMap<Digest, Vector> {
+pub(super) fn read(path: &Path, space: TextDigest) -> HashMap<TextDigest, UnitVector> {
     let reason = match files::content(path, FILE_BYTES_MAX) {
         Ok(None) => return HashMap::new(),
         Ok(Some(bytes)) => match parse(&bytes, space) {
@@ -51,7 +51,7 @@ pub(super) fn read(path: &Path, space: Digest) -> HashMap<Digest, Vector> {
 }
 
 /// Writes the vectors of `space`.
-pub(super) fn write(path: &Path, space: Digest, vectors: &HashMap<Digest, Vector>) {
+pub(super) fn write(path: &Path, space: TextDigest, vectors: &HashMap<TextDigest, UnitVector>) {
     let n_vectors = vectors.len();
     match files::replace(path, &text(space, vectors)) {
         Ok(()) => tracing::debug!(path = %path.display(), n_vectors, "embeddings cached"),
@@ -61,10 +61,13 @@ pub(super) fn write(path: &Path, space: Digest, vectors: &HashMap<Digest, Vector
     }
 }
 
-fn text(space: Digest, vectors: &HashMap<Digest, Vector>) -> Vec<u8> {
+fn text(space: TextDigest, vectors: &HashMap<TextDigest, UnitVector>) -> Vec<u8> {
     let dimension = vectors.values().next().map_or(0, |vector| vector.len());
     let mut bytes = Vec::with_capacity(
-        MAGIC.len() + 2 * Digest::BYTES + 8 + vectors.len() * (Digest::BYTES + dimension * FLOAT),
+        MAGIC.len()
+            + 2 * TextDigest::BYTES
+            + 8
+            + vectors.len() * (TextDigest::BYTES + dimension * FLOAT),
     );
     bytes.extend_from_slice(MAGIC);
     bytes.extend_from_slice(&space.0);
@@ -75,20 +78,20 @@ fn text(space: Digest, vectors: &HashMap<Digest, Vector>) -> Vec<u8> {
         bytes.extend_from_slice(&digest.0);
         bytes.extend(vector.iter().flat_map(|x| x.to_le_bytes()));
     }
-    let checksum = Digest::of(&[&bytes]);
+    let checksum = TextDigest::of(&[&bytes]);
     bytes.extend_from_slice(&checksum.0);
     bytes
 }
 
-fn parse(bytes: &[u8], space: Digest) -> Result<HashMap<Digest, Vector>, Corrupt> {
+fn parse(bytes: &[u8], space: TextDigest) -> Result<HashMap<TextDigest, UnitVector>, Corrupt> {
     let (body, checksum) =
-        bytes.split_last_chunk::<{ Digest::BYTES }>().ok_or(Corrupt::Checksum)?;
-    if Digest::of(&[body]).0 != *checksum {
+        bytes.split_last_chunk::<{ TextDigest::BYTES }>().ok_or(Corrupt::Checksum)?;
+    if TextDigest::of(&[body]).0 != *checksum {
         return Err(Corrupt::Checksum);
     }
     // A checksum keeps out accidents, and nobody who means it: every length is checked.
     let Some(rest) = body.strip_prefix(MAGIC) else { return Err(Corrupt::Shape) };
-    let (found, rest) = rest.split_first_chunk::<{ Digest::BYTES }>().ok_or(Corrupt::Shape)?;
+    let (found, rest) = rest.split_first_chunk::<{ TextDigest::BYTES }>().ok_or(Corrupt::Shape)?;
     if *found != space.0 {
         // Of another model: as good as nothing.
         return Ok(HashMap::new());
@@ -100,7 +103,7 @@ fn parse(bytes: &[u8], space: Digest) -> Result<HashMap<Digest, Vector>, Corrupt
     if dimension > defaults::EMBEDDING_DIMENSION_MAX {
         return Err(Corrupt::Shape);
     }
-    let length = Digest::BYTES + dimension * FLOAT;
+    let length = TextDigest::BYTES + dimension * FLOAT;
     if number.checked_mul(length) != Some(rest.len()) {
         return Err(Corrupt::Shape);
     }
@@ -109,7 +112,7 @@ fn parse(bytes: &[u8], space: Digest) -> Result<HashMap<Digest, Vector>, Corrupt
             let (digest, numbers) = record.split_first_chunk().ok_or(Corrupt::Shape)?;
             let (numbers, _) = numbers.as_chunks::<FLOAT>();
             let numbers: Vec<f32> = numbers.iter().map(|x| f32::from_le_bytes(*x)).collect();
-            Ok((Digest(*digest), normalised(&numbers).ok_or(Corrupt::Shape)?))
+            Ok((TextDigest(*digest), normalised(&numbers).ok_or(Corrupt::Shape)?))
         })
         .collect()
 }
@@ -122,19 +125,19 @@ mod tests {
 
     use super::*;
 
-    const SPACE: Digest = Digest([7; Digest::BYTES]);
+    const SPACE: TextDigest = TextDigest([7; TextDigest::BYTES]);
 
-    fn some() -> HashMap<Digest, Vector> {
+    fn some() -> HashMap<TextDigest, UnitVector> {
         let vector = |numbers: &[f32]| normalised(numbers).expect("a direction");
         HashMap::from([
-            (Digest([1; Digest::BYTES]), vector(&[1.0, 2.0, -3.0])),
-            (Digest([2; Digest::BYTES]), vector(&[0.5, 0.0, 1e-3])),
+            (TextDigest([1; TextDigest::BYTES]), vector(&[1.0, 2.0, -3.0])),
+            (TextDigest([2; TextDigest::BYTES]), vector(&[0.5, 0.0, 1e-3])),
         ])
     }
 
     fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
-        bytes.truncate(bytes.len() - Digest::BYTES);
-        let checksum = Digest::of(&[&bytes]);
+        bytes.truncate(bytes.len() - TextDigest::BYTES);
+        let checksum = TextDigest::of(&[&bytes]);
         bytes.extend_from_slice(&checksum.0);
         bytes
     }
@@ -151,7 +154,7 @@ mod tests {
             let close = |(a, b): (&f32, &f32)| (a - b).abs() < 1e-6;
             assert!(found[&digest].iter().zip(vector.iter()).all(close), "{digest:?}");
         }
-        assert_eq!(read(&path, Digest([8; Digest::BYTES])), HashMap::new());
+        assert_eq!(read(&path, TextDigest([8; TextDigest::BYTES])), HashMap::new());
         write(&path, SPACE, &HashMap::new());
         assert_eq!(read(&path, SPACE), HashMap::new());
     }
@@ -174,7 +177,7 @@ mod tests {
     #[test]
     fn a_file_that_lies_about_its_lengths_is_ignored() {
         let whole = text(SPACE, &some());
-        let dimension = MAGIC.len() + Digest::BYTES;
+        let dimension = MAGIC.len() + TextDigest::BYTES;
         for (at, value) in [
             (dimension, u32::MAX),
             (dimension, 0),
@@ -187,7 +190,7 @@ mod tests {
             assert_eq!(parse(&sealed(bytes), SPACE), Err(Corrupt::Shape), "{at} {value}");
         }
         let mut nan = whole.clone();
-        let number = dimension + 8 + Digest::BYTES;
+        let number = dimension + 8 + TextDigest::BYTES;
         nan[number..number + 4].copy_from_slice(&f32::NAN.to_le_bytes());
         assert_eq!(parse(&sealed(nan), SPACE), Err(Corrupt::Shape));
     }
@@ -197,7 +200,7 @@ mod tests {
         fn nothing_that_is_read_does_harm(bytes in vec(any::<u8>(), 0..400), is_ours: bool) {
             let mut all = if is_ours { text(SPACE, &some())[..58].to_vec() } else { Vec::new() };
             all.extend(bytes);
-            all.extend([0; Digest::BYTES]);
+            all.extend([0; TextDigest::BYTES]);
             let _any = parse(&sealed(all), SPACE);
         }
     }

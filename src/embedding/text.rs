@@ -8,20 +8,20 @@ use crate::{config::defaults, redact::cut};
 
 /// A text, with what it is known by.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Text {
+pub struct EmbeddingText {
     text: Arc<str>,
-    digest: Digest,
+    digest: TextDigest,
 }
 
 /// A hash over a text, to tell it from any other.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct Digest(pub(super) [u8; Digest::BYTES]);
+pub(super) struct TextDigest(pub(super) [u8; TextDigest::BYTES]);
 
-impl Text {
+impl EmbeddingText {
     /// Returns `text` without what is beyond the length that models take in.
     pub fn new(text: &str) -> Self {
         let text = cut(text.trim(), defaults::EMBEDDING_TEXT_BYTES_MAX);
-        Self { digest: Digest::of(&[text.as_bytes()]), text: text.into() }
+        Self { digest: TextDigest::of(&[text.as_bytes()]), text: text.into() }
     }
 
     /// Returns the text as it is sent.
@@ -30,18 +30,18 @@ impl Text {
     }
 
     /// Returns what it is known by.
-    pub(super) fn digest(&self) -> Digest {
+    pub(super) fn digest(&self) -> TextDigest {
         self.digest
     }
 }
 
-impl fmt::Debug for Text {
+impl fmt::Debug for EmbeddingText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&*self.text, f)
     }
 }
 
-impl Digest {
+impl TextDigest {
     pub(super) const BYTES: usize = 32;
 
     /// Returns that of several parts, which are told apart.
@@ -55,7 +55,7 @@ impl Digest {
     }
 }
 
-impl fmt::Debug for Digest {
+impl fmt::Debug for TextDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0[..4].iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }

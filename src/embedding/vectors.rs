@@ -5,22 +5,22 @@ use std::{
     sync::Arc,
 };
 
-use super::text::{Digest, Text};
+use super::text::{EmbeddingText, TextDigest};
 use crate::config::defaults;
 
 /// A vector of length one.
-pub(super) type Vector = Arc<[f32]>;
+pub(super) type UnitVector = Arc<[f32]>;
 
 /// Vectors of texts, all of the same dimension.
 #[derive(Debug, Default)]
-pub(super) struct Vectors {
-    all: HashMap<Digest, Vector>,
-    dimension: Option<Dimension>,
+pub(super) struct VectorTable {
+    all: HashMap<TextDigest, UnitVector>,
+    dimension: Option<VectorDimension>,
 }
 
 /// How many numbers a vector has, and who says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Dimension {
+pub(super) enum VectorDimension {
     /// The disk: an answer may say otherwise.
     Cached(usize),
     /// The endpoint itself.
@@ -29,32 +29,32 @@ pub(super) enum Dimension {
 
 /// Vectors have another dimension than those that are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct OtherDimension {
+pub(super) struct DimensionMismatch {
     pub(super) known: usize,
     pub(super) found: usize,
 }
 
-impl Vectors {
+impl VectorTable {
     /// Returns what the disk had.
-    pub(super) fn cached(all: HashMap<Digest, Vector>) -> Self {
-        let dimension = all.values().next().map(|vector| Dimension::Cached(vector.len()));
+    pub(super) fn cached(all: HashMap<TextDigest, UnitVector>) -> Self {
+        let dimension = all.values().next().map(|vector| VectorDimension::Cached(vector.len()));
         Self { all, dimension }
     }
 
     /// Returns the vector of a text.
-    pub(super) fn get(&self, digest: &Digest) -> Option<&Vector> {
+    pub(super) fn get(&self, digest: &TextDigest) -> Option<&UnitVector> {
         self.all.get(digest)
     }
 
     /// Returns all of them.
-    pub(super) fn all(&self) -> &HashMap<Digest, Vector> {
+    pub(super) fn all(&self) -> &HashMap<TextDigest, UnitVector> {
         &self.all
     }
 
     /// Returns how many numbers a vector has, as far as that is known.
     pub(super) fn dimension(&self) -> Option<usize> {
         self.dimension.map(|dimension| match dimension {
-            Dimension::Cached(known) | Dimension::Answered(known) => known,
+            VectorDimension::Cached(known) | VectorDimension::Answered(known) => known,
         })
     }
 
@@ -63,47 +63,47 @@ impl Vectors {
     ///
     /// # Errors
     ///
-    /// [`OtherDimension`] when the endpoint itself has given another one before.
-    pub(super) fn answered(&mut self, found: usize) -> Result<(), OtherDimension> {
+    /// [`DimensionMismatch`] when the endpoint itself has given another one before.
+    pub(super) fn answered(&mut self, found: usize) -> Result<(), DimensionMismatch> {
         match self.dimension {
-            Some(Dimension::Answered(known)) if known != found => {
-                return Err(OtherDimension { known, found });
+            Some(VectorDimension::Answered(known)) if known != found => {
+                return Err(DimensionMismatch { known, found });
             }
-            Some(Dimension::Cached(known)) if known != found => self.all.clear(),
-            Some(Dimension::Answered(_) | Dimension::Cached(_)) | None => {}
+            Some(VectorDimension::Cached(known)) if known != found => self.all.clear(),
+            Some(VectorDimension::Answered(_) | VectorDimension::Cached(_)) | None => {}
         }
-        self.dimension = Some(Dimension::Answered(found));
+        self.dimension = Some(VectorDimension::Answered(found));
         Ok(())
     }
 
     /// Keeps vectors; where that is too much, those of texts that are not wanted go first.
     pub(super) fn keep(
         &mut self,
-        found: impl IntoIterator<Item = (Digest, Vector)>,
-        wanted: &[Text],
+        found: impl IntoIterator<Item = (TextDigest, UnitVector)>,
+        wanted: &[EmbeddingText],
     ) {
         self.all.extend(found);
         let n_max = self.n_max();
         if self.all.len() > n_max {
-            let wanted: HashSet<Digest> = wanted.iter().map(Text::digest).collect();
+            let wanted: HashSet<TextDigest> = wanted.iter().map(EmbeddingText::digest).collect();
             self.all.retain(|digest, _| wanted.contains(digest));
         }
     }
 
     /// Tells whether there is room for another one.
-    pub(super) fn is_full_of(&self, wanted: &[Text]) -> bool {
+    pub(super) fn is_full_of(&self, wanted: &[EmbeddingText]) -> bool {
         let n_known = wanted.iter().filter(|text| self.all.contains_key(&text.digest())).count();
         n_known >= self.n_max()
     }
 
     fn n_max(&self) -> usize {
         let dimension = self.dimension().unwrap_or_default();
-        defaults::EMBEDDING_BYTES_MAX / (Digest::BYTES + dimension * size_of::<f32>())
+        defaults::EMBEDDING_BYTES_MAX / (TextDigest::BYTES + dimension * size_of::<f32>())
     }
 }
 
 /// Returns the vector of length one that points the same way; `None` where there is none.
-pub(super) fn normalised(vector: &[f32]) -> Option<Vector> {
+pub(super) fn normalised(vector: &[f32]) -> Option<UnitVector> {
     // In f64: the squares of large numbers are beyond f32.
     let squares: f64 = vector.iter().map(|x| f64::from(*x) * f64::from(*x)).sum();
     let length = squares.sqrt();
@@ -117,7 +117,7 @@ pub(super) fn normalised(vector: &[f32]) -> Option<Vector> {
 mod tests {
     use super::*;
 
-    fn vector(numbers: &[f32]) -> Vector {
+    fn vector(numbers: &[f32]) -> UnitVector {
         normalised(numbers).expect("a direction")
     }
 
@@ -132,33 +132,34 @@ mod tests {
 
     #[test]
     fn an_endpoint_stays_with_its_dimension() {
-        let mut vectors = Vectors::default();
+        let mut vectors = VectorTable::default();
         assert_eq!(vectors.answered(2), Ok(()));
         assert_eq!(vectors.answered(2), Ok(()));
-        assert_eq!(vectors.answered(3), Err(OtherDimension { known: 2, found: 3 }));
+        assert_eq!(vectors.answered(3), Err(DimensionMismatch { known: 2, found: 3 }));
     }
 
     #[test]
     fn what_the_disk_had_gives_way_to_another_dimension() {
-        let text = Text::new("a");
-        let cached = || Vectors::cached(HashMap::from([(text.digest(), vector(&[1.0, 0.0]))]));
+        let text = EmbeddingText::new("a");
+        let cached = || VectorTable::cached(HashMap::from([(text.digest(), vector(&[1.0, 0.0]))]));
         let mut same = cached();
         assert_eq!(same.answered(2), Ok(()));
         assert!(same.get(&text.digest()).is_some());
         let mut other = cached();
         assert_eq!(other.answered(3), Ok(()));
         assert!(other.get(&text.digest()).is_none());
-        assert_eq!(other.answered(2), Err(OtherDimension { known: 3, found: 2 }));
+        assert_eq!(other.answered(2), Err(DimensionMismatch { known: 3, found: 2 }));
     }
 
     #[test]
     fn where_there_is_too_much_what_is_not_wanted_goes() {
-        let mut vectors = Vectors::default();
+        let mut vectors = VectorTable::default();
         let large = vector(&vec![1.0; defaults::EMBEDDING_DIMENSION_MAX]);
         vectors.answered(large.len()).expect("the first one");
-        let texts: Vec<Text> = (0..=vectors.n_max()).map(|n| Text::new(&n.to_string())).collect();
+        let texts: Vec<EmbeddingText> =
+            (0..=vectors.n_max()).map(|n| EmbeddingText::new(&n.to_string())).collect();
         let (wanted, others) = texts.split_at(texts.len() - 1);
-        let found = |texts: &[Text]| -> Vec<(Digest, Vector)> {
+        let found = |texts: &[EmbeddingText]| -> Vec<(TextDigest, UnitVector)> {
             texts.iter().map(|text| (text.digest(), Arc::clone(&large))).collect()
         };
         vectors.keep(found(others), wanted);

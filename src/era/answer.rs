@@ -9,17 +9,17 @@ use super::{
     tool,
 };
 use crate::protocol::{
-    Members, Message, RpcError,
+    Message, ObjectMembers, RpcError,
     error::{CAPABILITY_REQUIRED, INVALID_PARAMS, RESOURCE_NOT_FOUND, URL_ELICITATION_REQUIRED},
     items::{RESULT_BLOCKS_MAX, first_items, with_last},
-    jsonrpc::Part,
-    mcp::{List, is_text_block, method},
+    jsonrpc::MessagePart,
+    mcp::{ListKind, is_text_block, method},
     modern::SERVER_INFO,
 };
 
 /// What a server's answer is for a client of the other era.
 #[derive(Debug)]
-pub enum Answer {
+pub enum TranslatedResult {
     /// The answer.
     Final(Message),
     /// The server has made a task of the call: how it is doing.
@@ -30,30 +30,30 @@ pub enum Answer {
 
 /// Returns what a modern server's answer to a request of `method` is for a legacy client, to which
 /// tasks are carried as `support` says.
-pub fn for_legacy(answer: &Message, method: &str, support: TaskSupport) -> Answer {
-    if let Some(error) = answer.part(Part::Error) {
-        return Answer::Final(legacy_error(answer, error, method));
+pub fn for_legacy(answer: &Message, method: &str, support: TaskSupport) -> TranslatedResult {
+    if let Some(error) = answer.part(MessagePart::Error) {
+        return TranslatedResult::Final(legacy_error(answer, error, method));
     }
-    let Some(mut result) = answer.part(Part::Result).and_then(Members::read) else {
-        return Answer::Final(answer.clone());
+    let Some(mut result) = answer.part(MessagePart::Result).and_then(ObjectMembers::read) else {
+        return TranslatedResult::Final(answer.clone());
     };
     if result.string("resultType").as_deref() == Some("input_required") {
-        return Answer::Input(InputRequired::read(&result));
+        return TranslatedResult::Input(InputRequired::read(&result));
     }
     if method == method::TOOLS_CALL
         && let Some(created) = legacy_created(&result)
     {
-        return Answer::Task(answer.with(Part::Result, &created));
+        return TranslatedResult::Task(answer.with(MessagePart::Result, &created));
     }
     narrow(&mut result, method);
     if method == method::TOOLS_LIST {
         tool::narrow(&mut result, support);
     }
-    Answer::Final(answer.with(Part::Result, &result.to_string()))
+    TranslatedResult::Final(answer.with(MessagePart::Result, &result.to_string()))
 }
 
 /// Takes out of the result of a request of `method` what is new in the modern era.
-pub(super) fn narrow(result: &mut Members<'_>, method: &str) {
+pub(super) fn narrow(result: &mut ObjectMembers<'_>, method: &str) {
     for name in ["resultType", "ttlMs", "cacheScope"] {
         result.take(name);
     }
@@ -65,7 +65,7 @@ pub(super) fn narrow(result: &mut Members<'_>, method: &str) {
 
 /// Structured content is an object in the legacy era; any other value goes as text, which a client of
 /// any version shows. Source: MCP 2026-07-28, "Key changes", minor change 10.
-fn narrow_content(result: &mut Members<'_>) {
+fn narrow_content(result: &mut ObjectMembers<'_>) {
     let is_other = |content: &&str| !content.starts_with('{');
     let Some(content) = result.get("structuredContent").filter(is_other).map(str::to_owned) else {
         return;
@@ -99,33 +99,37 @@ pub fn for_modern(
     method: &str,
     server_info: Option<&str>,
     support: TaskSupport,
-) -> Answer {
-    if let Some(error) = answer.part(Part::Error) {
+) -> TranslatedResult {
+    if let Some(error) = answer.part(MessagePart::Error) {
         return match RpcError::code_of(error) {
-            Some(RESOURCE_NOT_FOUND) => Answer::Final(recoded(answer, error, INVALID_PARAMS)),
+            Some(RESOURCE_NOT_FOUND) => {
+                TranslatedResult::Final(recoded(answer, error, INVALID_PARAMS))
+            }
             // The client visits the addresses and sends the same request again.
             Some(URL_ELICITATION_REQUIRED) => match InputRequired::of_urls(error) {
-                Some(input) => Answer::Input(input),
-                None => Answer::Final(recoded(answer, error, INVALID_PARAMS)),
+                Some(input) => TranslatedResult::Input(input),
+                None => TranslatedResult::Final(recoded(answer, error, INVALID_PARAMS)),
             },
-            _ => Answer::Final(answer.clone()),
+            _ => TranslatedResult::Final(answer.clone()),
         };
     }
-    let Some(result) = answer.part(Part::Result) else { return Answer::Final(answer.clone()) };
+    let Some(result) = answer.part(MessagePart::Result) else {
+        return TranslatedResult::Final(answer.clone());
+    };
     let is_task = support == TaskSupport::Required && method == method::TOOLS_CALL;
     let created = if is_task { modern_created(result) } else { None };
     let result = decorate(created.as_deref().unwrap_or(result), method, server_info);
-    let result = match List::of_method(method) {
+    let result = match ListKind::of_method(method) {
         Some(list) => tool::modern_list(result, list),
         None => result,
     };
-    Answer::Final(answer.with(Part::Result, &result))
+    TranslatedResult::Final(answer.with(MessagePart::Result, &result))
 }
 
 fn recoded(answer: &Message, error: &str, code: i64) -> Message {
-    let Some(mut members) = Members::read(error) else { return answer.clone() };
+    let Some(mut members) = ObjectMembers::read(error) else { return answer.clone() };
     members.set("code", code.to_string());
-    answer.with(Part::Error, &members.to_string())
+    answer.with(MessagePart::Error, &members.to_string())
 }
 
 #[cfg(test)]
@@ -140,18 +144,18 @@ mod tests {
     }
 
     #[track_caller]
-    fn last(answer: Answer) -> String {
+    fn last(answer: TranslatedResult) -> String {
         match answer {
-            Answer::Final(answer) => String::from_utf8_lossy(answer.bytes()).into_owned(),
-            other @ (Answer::Task(_) | Answer::Input(_)) => panic!("{other:?}"),
+            TranslatedResult::Final(answer) => String::from_utf8_lossy(answer.bytes()).into_owned(),
+            other @ (TranslatedResult::Task(_) | TranslatedResult::Input(_)) => panic!("{other:?}"),
         }
     }
 
     #[track_caller]
-    fn input(answer: Answer) -> InputRequired {
+    fn input(answer: TranslatedResult) -> InputRequired {
         match answer {
-            Answer::Input(input) => input,
-            other @ (Answer::Final(_) | Answer::Task(_)) => panic!("{other:?}"),
+            TranslatedResult::Input(input) => input,
+            other @ (TranslatedResult::Final(_) | TranslatedResult::Task(_)) => panic!("{other:?}"),
         }
     }
 

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use super::InputRequired;
 use crate::protocol::{
-    Era, Level, Members, apps, capability,
-    modern::{Introduction, TASKS},
+    Era, LoggingLevel, ObjectMembers, apps, capability,
+    modern::{ClientMeta, TASKS},
 };
 
 /// Who asks.
 #[derive(Clone, Debug)]
-pub enum Client {
+pub enum ClientEra {
     /// We do, of our own accord: nobody can be asked anything.
     Ourselves,
     /// A client that has shaken hands.
@@ -18,13 +18,13 @@ pub enum Client {
         /// What it can be asked for now, JSON text of an object.
         capabilities: Arc<str>,
         /// The least grave log messages that it wants.
-        level: Option<Level>,
+        level: Option<LoggingLevel>,
     },
     /// A client that introduces itself with each request.
-    Modern(Introduction),
+    Modern(ClientMeta),
 }
 
-impl Client {
+impl ClientEra {
     /// Returns the era in which it speaks. We speak every server's own.
     pub fn era(&self) -> Option<Era> {
         match self {
@@ -38,7 +38,7 @@ impl Client {
     /// its own.
     pub(super) fn with_tasks(&self) -> Self {
         let Self::Legacy { capabilities, level } = self else { return self.clone() };
-        let mut all = Members::read(capabilities).unwrap_or_default();
+        let mut all = ObjectMembers::read(capabilities).unwrap_or_default();
         all.set_within("extensions", TASKS, "{}");
         Self::Legacy { capabilities: all.to_string().into(), level: *level }
     }

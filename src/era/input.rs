@@ -3,7 +3,7 @@
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
-use crate::protocol::{Members, Message, jsonrpc::Part, mcp::method};
+use crate::protocol::{Message, ObjectMembers, jsonrpc::MessagePart, mcp::method};
 
 /// An answer that is none yet.
 #[derive(Clone, Debug, Default)]
@@ -17,12 +17,13 @@ pub struct InputRequired {
 impl InputRequired {
     /// Reads a result of the modern era. A question that is no request is left out: without its
     /// answer the server asks again.
-    pub(super) fn read(result: &Members<'_>) -> Self {
-        let requests = result.get("inputRequests").and_then(Members::read).unwrap_or_default();
+    pub(super) fn read(result: &ObjectMembers<'_>) -> Self {
+        let requests =
+            result.get("inputRequests").and_then(ObjectMembers::read).unwrap_or_default();
         let questions = requests.iter().filter_map(|(key, request)| {
-            let request = Members::read(request)?;
+            let request = ObjectMembers::read(request)?;
             let asked = request.string("method")?;
-            let mut params = Members::read(request.get("params").unwrap_or("{}"))?;
+            let mut params = ObjectMembers::read(request.get("params").unwrap_or("{}"))?;
             // What shows a client of the legacy era which visit is meant; a client of the modern one
             // learns it by asking again.
             if asked == method::ELICITATION
@@ -40,12 +41,12 @@ impl InputRequired {
 
     /// Reads the error with which a server of 2025-11-25 asks for visits to addresses.
     pub(super) fn of_urls(error: &str) -> Option<Self> {
-        let error = Members::read(error)?;
-        let data = Members::read(error.get("data")?)?;
+        let error = ObjectMembers::read(error)?;
+        let data = ObjectMembers::read(error.get("data")?)?;
         let visits: Vec<&serde_json::value::RawValue> =
             serde_json::from_str(data.get("elicitations")?).ok()?;
         let questions = visits.iter().enumerate().filter_map(|(index, params)| {
-            let params = Members::read(params.get())?;
+            let params = ObjectMembers::read(params.get())?;
             let question = Message::request(method::ELICITATION, Some(&params.to_string()));
             Some((format!("visit{index}"), question))
         });
@@ -55,11 +56,11 @@ impl InputRequired {
 
     /// Returns the result with which a modern client is asked.
     pub fn to_result(&self) -> String {
-        let mut requests = Members::default();
+        let mut requests = ObjectMembers::default();
         for (key, question) in &self.questions {
             requests.set(key, input_request(question));
         }
-        let mut result = Members::default();
+        let mut result = ObjectMembers::default();
         result.set("resultType", "\"input_required\"");
         if !requests.is_empty() {
             result.set("inputRequests", requests.to_string());
@@ -75,13 +76,13 @@ impl InputRequired {
 fn input_request(question: &Message) -> String {
     let asked = question.method().unwrap_or_default();
     let text = std::str::from_utf8(question.bytes()).unwrap_or_default();
-    let params = Members::one(text, "params").unwrap_or("{}");
-    let mut params = Members::read(params).unwrap_or_default();
+    let params = ObjectMembers::one(text, "params").unwrap_or("{}");
+    let mut params = ObjectMembers::read(params).unwrap_or_default();
     // Its answer is on a stream of its own, and tells of no progress; a visit has no name any more.
     for name in ["_meta", "task", "elicitationId"] {
         params.take(name);
     }
-    let mut request = Members::default();
+    let mut request = ObjectMembers::default();
     request.set("method", json!(asked).to_string());
     request.set("params", params.to_string());
     request.to_string()
@@ -100,12 +101,12 @@ pub fn retry(request: &Message, responses: &[(String, String)], state: Option<&s
 }
 
 /// Replaces the answers in the parameters of a request: results by the server's keys, JSON texts.
-pub(super) fn set_responses(params: &mut Members<'_>, responses: &[(String, String)]) {
+pub(super) fn set_responses(params: &mut ObjectMembers<'_>, responses: &[(String, String)]) {
     params.take("inputResponses");
     if responses.is_empty() {
         return;
     }
-    let mut all = Members::default();
+    let mut all = ObjectMembers::default();
     for (key, result) in responses {
         all.set(key, result.as_str());
     }
@@ -114,16 +115,16 @@ pub(super) fn set_responses(params: &mut Members<'_>, responses: &[(String, Stri
 
 /// Returns the client's result to the question `key`, JSON text, if the retry has it.
 pub fn response(retry: &Message, key: &str) -> Option<String> {
-    Members::read(retry.part(Part::InputResponses)?)?.get(key).map(str::to_owned)
+    ObjectMembers::read(retry.part(MessagePart::InputResponses)?)?.get(key).map(str::to_owned)
 }
 
 /// What two requests have in common if one is the other sent again: method and parameters, apart
 /// from those that differ between the two by their nature.
 pub fn digest(request: &Message) -> [u8; 32] {
     let text = std::str::from_utf8(request.bytes()).unwrap_or_default();
-    let params = Members::one(text, "params").unwrap_or("null");
+    let params = ObjectMembers::one(text, "params").unwrap_or("null");
     // Cut out of the text, so that nothing is lost of what only the server can read.
-    let params = Members::read(params).map_or_else(
+    let params = ObjectMembers::read(params).map_or_else(
         || params.to_owned(),
         |mut params| {
             for name in ["_meta", "inputResponses", "requestState"] {
@@ -162,7 +163,7 @@ mod tests {
         assert_eq!(response(&retry, "who").as_deref(), Some(r#"{"action":"accept"}"#));
         assert_eq!(response(&retry, "other"), None);
         let without = super::retry(&retry, &[], None);
-        assert_eq!(without.part(Part::RequestState), None);
+        assert_eq!(without.part(MessagePart::RequestState), None);
     }
 
     #[test]

@@ -2,22 +2,25 @@
 
 use std::borrow::Cow;
 
-use crate::protocol::{Level, Members, Message, jsonrpc::Part, mcp, modern, version};
+use crate::protocol::{
+    LoggingLevel, Message, ObjectMembers, jsonrpc::MessagePart, mcp, modern, version,
+};
 
-use super::Client;
+use super::ClientEra;
 
 /// Returns `message` with the four members of `params._meta` that say who asks; all others stay as
 /// they are, byte for byte. A client of the modern era has said it itself.
-pub fn introduce(message: &Message, client: &Client) -> Message {
-    let (capabilities, level): (&str, Option<Level>) = match client {
+pub fn introduce(message: &Message, client: &ClientEra) -> Message {
+    let (capabilities, level): (&str, Option<LoggingLevel>) = match client {
         // A server may hide what a client cannot take part in, and what we read is for all clients:
         // so nothing is missing here. Lists ask nobody anything, and a client that calls a tool
         // says for itself what it can be asked.
-        Client::Ourselves => (mcp::CLIENT_CAPABILITIES, None),
-        Client::Legacy { capabilities, level } => (capabilities, *level),
-        Client::Modern(_) => return message.clone(),
+        ClientEra::Ourselves => (mcp::CLIENT_CAPABILITIES, None),
+        ClientEra::Legacy { capabilities, level } => (capabilities, *level),
+        ClientEra::Modern(_) => return message.clone(),
     };
-    let mut meta = message.part(Part::Meta).and_then(Members::read).unwrap_or_default();
+    let mut meta =
+        message.part(MessagePart::Meta).and_then(ObjectMembers::read).unwrap_or_default();
     meta.set(modern::VERSION, quoted(version::MODERN));
     meta.set(modern::CLIENT_INFO, mcp::implementation_text());
     meta.set(modern::CAPABILITIES, capabilities);
@@ -30,14 +33,14 @@ pub fn introduce(message: &Message, client: &Client) -> Message {
 
 /// Returns `message` with another `params._meta`. Parameters that are an array have none.
 fn with_meta(message: &Message, meta: &str) -> Option<Message> {
-    if message.part(Part::Meta).is_some() {
-        return Message::parse_own(message.edit([(Part::Meta, meta)])).ok();
+    if message.part(MessagePart::Meta).is_some() {
+        return Message::parse_own(message.edit([(MessagePart::Meta, meta)])).ok();
     }
     let whole = std::str::from_utf8(message.bytes()).ok()?;
-    let mut whole = Members::read(whole)?;
+    let mut whole = ObjectMembers::read(whole)?;
     let mut params = match whole.get("params") {
-        None | Some("null") => Members::default(),
-        Some(params) => Members::read(params)?,
+        None | Some("null") => ObjectMembers::default(),
+        Some(params) => ObjectMembers::read(params)?,
     };
     params.set("_meta", meta);
     let params = params.to_string();
@@ -54,14 +57,14 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::protocol::modern::Introduction;
+    use crate::protocol::modern::ClientMeta;
 
     fn message(text: &str) -> Message {
         Message::parse(text.to_owned().into()).expect("a message")
     }
 
-    fn legacy(level: Option<Level>) -> Client {
-        Client::Legacy { capabilities: r#"{"roots":{ }}"#.into(), level }
+    fn legacy(level: Option<LoggingLevel>) -> ClientEra {
+        ClientEra::Legacy { capabilities: r#"{"roots":{ }}"#.into(), level }
     }
 
     #[test]
@@ -76,14 +79,14 @@ mod tests {
             (r#","params":{"_meta":7}"#, r#""params":{"_meta":{"#),
         ] {
             let text = format!(r#"{{"jsonrpc":"2.0","id":"1","method":"tools/list"{params}}}"#);
-            let introduced = introduce(&message(&text), &legacy(Some(Level::Error)));
+            let introduced = introduce(&message(&text), &legacy(Some(LoggingLevel::Error)));
             let bytes = String::from_utf8_lossy(introduced.bytes()).into_owned();
             assert!(bytes.contains(rest), "{params}: {bytes}");
-            assert_eq!(introduced.part(Part::Id), Some("\"1\""));
+            assert_eq!(introduced.part(MessagePart::Id), Some("\"1\""));
             assert_eq!(modern::version_of(&introduced).as_deref(), Some(version::MODERN));
-            let read = Introduction::read(&introduced).expect("an introduction");
+            let read = ClientMeta::read(&introduced).expect("an introduction");
             assert_eq!(&*read.capabilities, r#"{"roots":{ }}"#);
-            assert_eq!(read.level, Some(Level::Error));
+            assert_eq!(read.level, Some(LoggingLevel::Error));
             assert!(read.client_info.is_some_and(|info| info.contains("metamcp")));
         }
     }
@@ -91,35 +94,36 @@ mod tests {
     #[test]
     fn the_token_of_a_request_is_still_found() {
         let text = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","_meta":{"progressToken":"p"},"z":1}}"#;
-        let introduced = introduce(&message(text), &Client::Ourselves);
-        assert_eq!(introduced.part(Part::ProgressToken), Some("\"p\""));
-        assert_eq!(introduced.part(Part::Name), Some("\"a\""));
+        let introduced = introduce(&message(text), &ClientEra::Ourselves);
+        assert_eq!(introduced.part(MessagePart::ProgressToken), Some("\"p\""));
+        assert_eq!(introduced.part(MessagePart::Name), Some("\"a\""));
     }
 
     #[test]
     fn what_was_said_before_of_another_client_is_replaced() {
-        let first = introduce(&Message::request("tools/list", None), &legacy(Some(Level::Debug)));
-        let second = introduce(&first, &Client::Ourselves);
-        let read = Introduction::read(&second).expect("an introduction");
+        let first =
+            introduce(&Message::request("tools/list", None), &legacy(Some(LoggingLevel::Debug)));
+        let second = introduce(&first, &ClientEra::Ourselves);
+        let read = ClientMeta::read(&second).expect("an introduction");
         assert_eq!(read.level, None, "nobody wants messages");
         assert_eq!(&*read.capabilities, mcp::CLIENT_CAPABILITIES);
     }
 
     #[test]
     fn a_client_that_has_introduced_itself_stays_as_it_is() {
-        let introduction = Introduction {
+        let introduction = ClientMeta {
             capabilities: "{}".into(),
             client_info: Some(Arc::from("{}")),
             level: None,
         };
         let request = message(r#"{"jsonrpc":"2.0","id":1,"method":"a","params":{"_meta":{ }}}"#);
-        let introduced = introduce(&request, &Client::Modern(introduction));
+        let introduced = introduce(&request, &ClientEra::Modern(introduction));
         assert_eq!(introduced.bytes(), request.bytes());
     }
 
     #[test]
     fn parameters_that_are_an_array_stay_as_they_are() {
         let request = message(r#"{"jsonrpc":"2.0","id":1,"method":"a","params":[1]}"#);
-        assert_eq!(introduce(&request, &Client::Ourselves).bytes(), request.bytes());
+        assert_eq!(introduce(&request, &ClientEra::Ourselves).bytes(), request.bytes());
     }
 }

@@ -4,19 +4,21 @@
 
 use serde_json::json;
 
-use super::{Client, introduce, subscription::Filter};
-use crate::protocol::{Members, Message, jsonrpc::Part, mcp::method, modern::SUBSCRIPTION_ID};
+use super::{ClientEra, introduce, subscription::SubscriptionFilter};
+use crate::protocol::{
+    Message, ObjectMembers, jsonrpc::MessagePart, mcp::method, modern::SUBSCRIPTION_ID,
+};
 
 /// Returns the request to be told of what `filter` names.
-pub fn listen(filter: &Filter) -> Message {
+pub fn listen(filter: &SubscriptionFilter) -> Message {
     let params = json!({ "notifications": filter.to_json() }).to_string();
     let request = Message::request(method::SUBSCRIPTIONS_LISTEN, Some(&params));
-    introduce(&request, &Client::Ourselves)
+    introduce(&request, &ClientEra::Ourselves)
 }
 
 /// Returns the id of our request that a notification belongs to, if it says one.
 pub fn subscription(notification: &Message) -> Option<u64> {
-    let meta = Members::read(notification.part(Part::Meta)?)?;
+    let meta = ObjectMembers::read(notification.part(MessagePart::Meta)?)?;
     meta.get(SUBSCRIPTION_ID)?.parse().ok()
 }
 
@@ -24,13 +26,13 @@ pub fn subscription(notification: &Message) -> Option<u64> {
 /// stays as it is.
 pub fn untagged(notification: &Message) -> Message {
     let read = || {
-        let mut meta = Members::read(notification.part(Part::Meta)?)?;
+        let mut meta = ObjectMembers::read(notification.part(MessagePart::Meta)?)?;
         meta.take(SUBSCRIPTION_ID)?;
         if !meta.is_empty() {
-            let text = notification.edit([(Part::Meta, &meta.to_string())]);
+            let text = notification.edit([(MessagePart::Meta, &meta.to_string())]);
             return Message::parse_own(text).ok();
         }
-        let mut whole = Members::read(std::str::from_utf8(notification.bytes()).ok()?)?;
+        let mut whole = ObjectMembers::read(std::str::from_utf8(notification.bytes()).ok()?)?;
         whole.within("params", |params| drop(params.take("_meta")));
         Message::parse_own(whole.to_string().into()).ok()
     };
@@ -72,9 +74,13 @@ mod tests {
 
     #[test]
     fn what_is_listened_to_can_be_read_back() {
-        let filter = Filter { tools: true, uris: vec!["a:1".into()], ..Filter::default() };
+        let filter = SubscriptionFilter {
+            tools: true,
+            uris: vec!["a:1".into()],
+            ..SubscriptionFilter::default()
+        };
         let request = listen(&filter);
-        assert_eq!(Filter::read(&request), Ok(filter));
+        assert_eq!(SubscriptionFilter::read(&request), Ok(filter));
         assert!(crate::protocol::modern::version_of(&request).is_some());
     }
 }

@@ -28,11 +28,11 @@ pub mod subscription;
 mod task;
 mod tool;
 
-pub use answer::{Answer, for_legacy, for_modern};
-pub use client::Client;
+pub use answer::{TranslatedResult, for_legacy, for_modern};
+pub use client::ClientEra;
 pub use input::{InputRequired, digest, response, retry};
 pub use introduce::introduce;
-pub use request::{Untranslatable, request};
+pub use request::{TranslationError, request};
 pub use result::decorate;
-pub use task::{TaskRequest, TaskSupport, Turn, without_tasks};
+pub use task::{TaskRequest, TaskSupport, TaskTurn, without_tasks};
 pub use tool::{legacy_list, modern_list};

@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use super::{Client, TaskSupport, introduce};
+use super::{ClientEra, TaskSupport, introduce};
 use crate::protocol::{
-    Era, Members, Message,
-    jsonrpc::Part,
+    Era, Message, ObjectMembers,
+    jsonrpc::MessagePart,
     mcp::method::{NOT_MODERN, TOOLS_CALL},
     modern::{CAPABILITIES, CLIENT_INFO, LOG_LEVEL, VERSION},
     task,
@@ -13,7 +13,7 @@ use crate::protocol::{
 
 /// Why a request cannot be put into the words of its server's era.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Untranslatable {
+pub enum TranslationError {
     /// One era has what the other has not.
     #[error("`{feature}` of {from} has no counterpart in {to}", from = side(*.client), to = side(other(*.client)))]
     NoCounterpart {
@@ -52,22 +52,24 @@ fn other(era: Era) -> Era {
 ///
 /// # Errors
 ///
-/// [`Untranslatable`] when the server's era has nothing like it.
+/// [`TranslationError`] when the server's era has nothing like it.
 pub fn request<'a>(
     request: &'a Message,
-    client: &Client,
+    client: &ClientEra,
     server: Era,
     support: TaskSupport,
-) -> Result<Cow<'a, Message>, Untranslatable> {
+) -> Result<Cow<'a, Message>, TranslationError> {
     let asked = request.method().unwrap_or_default();
     let is_carried = support != TaskSupport::Forbidden;
     let no_counterpart =
-        |client| Untranslatable::NoCounterpart { feature: asked.to_owned(), client };
+        |client| TranslationError::NoCounterpart { feature: asked.to_owned(), client };
     match (client, server) {
-        (Client::Modern(_), Era::Modern)
-        | (Client::Legacy { .. } | Client::Ourselves, Era::Legacy) => Ok(Cow::Borrowed(request)),
-        (Client::Ourselves, Era::Modern) => Ok(Cow::Owned(introduce(request, client))),
-        (Client::Legacy { .. }, Era::Modern) => {
+        (ClientEra::Modern(_), Era::Modern)
+        | (ClientEra::Legacy { .. } | ClientEra::Ourselves, Era::Legacy) => {
+            Ok(Cow::Borrowed(request))
+        }
+        (ClientEra::Ourselves, Era::Modern) => Ok(Cow::Owned(introduce(request, client))),
+        (ClientEra::Legacy { .. }, Era::Modern) => {
             let is_about_task = asked.starts_with(task::PREFIX);
             if is_about_task && !is_carried || NOT_MODERN.contains(&asked) {
                 return Err(no_counterpart(Era::Legacy));
@@ -80,17 +82,17 @@ pub fn request<'a>(
             // The server says itself whether it makes a task of the call.
             Ok(Cow::Owned(request.with_params(|params| drop(params.take("task")))))
         }
-        (Client::Modern(introduction), Era::Legacy) => {
+        (ClientEra::Modern(introduction), Era::Legacy) => {
             if asked.starts_with(task::PREFIX) && !is_carried {
                 return Err(no_counterpart(Era::Modern));
             }
-            if request.part(Part::RequestState).is_some() {
-                return Err(Untranslatable::UnknownState);
+            if request.part(MessagePart::RequestState).is_some() {
+                return Err(TranslationError::UnknownState);
             }
             let is_task = support == TaskSupport::Required && asked == TOOLS_CALL;
             let takes_one = is_task || asked.starts_with(task::PREFIX);
             if takes_one && !task::is_taken(&introduction.capabilities) {
-                return Err(Untranslatable::TaskRequired);
+                return Err(TranslationError::TaskRequired);
             }
             Ok(Cow::Owned(request.with_params(|params| {
                 strip(params);
@@ -103,7 +105,7 @@ pub fn request<'a>(
 }
 
 /// Takes out what a server of the legacy era knows from the handshake, or not at all.
-fn strip(params: &mut Members<'_>) {
+fn strip(params: &mut ObjectMembers<'_>) {
     params.take("inputResponses");
     params.take("requestState");
     params.within("_meta", |meta| {
@@ -116,7 +118,7 @@ fn strip(params: &mut Members<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::{Level, modern::Introduction};
+    use crate::protocol::{LoggingLevel, modern::ClientMeta};
 
     const FORBIDDEN: TaskSupport = TaskSupport::Forbidden;
 
@@ -124,12 +126,15 @@ mod tests {
         Message::parse(text.to_owned().into()).expect("a message")
     }
 
-    fn modern() -> Client {
-        Client::Modern(Introduction { capabilities: "{}".into(), client_info: None, level: None })
+    fn modern() -> ClientEra {
+        ClientEra::Modern(ClientMeta { capabilities: "{}".into(), client_info: None, level: None })
     }
 
-    fn legacy() -> Client {
-        Client::Legacy { capabilities: r#"{"roots":{}}"#.into(), level: Some(Level::Error) }
+    fn legacy() -> ClientEra {
+        ClientEra::Legacy {
+            capabilities: r#"{"roots":{}}"#.into(),
+            level: Some(LoggingLevel::Error),
+        }
     }
 
     #[test]
@@ -137,7 +142,7 @@ mod tests {
         let text =
             r#"{ "jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a" ,"task":{}}}"#;
         for (client, server) in
-            [(modern(), Era::Modern), (legacy(), Era::Legacy), (Client::Ourselves, Era::Legacy)]
+            [(modern(), Era::Modern), (legacy(), Era::Legacy), (ClientEra::Ourselves, Era::Legacy)]
         {
             let sent = request(&message(text), &client, server, FORBIDDEN)
                 .expect("a request")
@@ -169,8 +174,11 @@ mod tests {
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","task":{"ttl":1}}}"#,
         );
         let sent = request(&asked, &legacy(), Era::Modern, FORBIDDEN).expect("a request");
-        let read = Introduction::read(&sent).expect("an introduction");
-        assert_eq!((&*read.capabilities, read.level), (r#"{"roots":{}}"#, Some(Level::Error)));
+        let read = ClientMeta::read(&sent).expect("an introduction");
+        assert_eq!(
+            (&*read.capabilities, read.level),
+            (r#"{"roots":{}}"#, Some(LoggingLevel::Error))
+        );
         assert!(!String::from_utf8_lossy(sent.bytes()).contains("task"));
     }
 
@@ -180,20 +188,20 @@ mod tests {
         let asked = message(
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","task":{"ttl":1}}}"#,
         );
-        let said = |client: &Client, support| {
+        let said = |client: &ClientEra, support| {
             let sent = request(&asked, client, Era::Modern, support).expect("a request");
             assert!(!String::from_utf8_lossy(sent.bytes()).contains("ttl"));
-            task::is_taken(&Introduction::read(&sent).expect("an introduction").capabilities)
+            task::is_taken(&ClientMeta::read(&sent).expect("an introduction").capabilities)
         };
         assert!(said(&legacy(), TaskSupport::Optional));
         assert!(!said(&legacy(), TaskSupport::Forbidden));
 
         let taking = |capabilities: &str| {
             let capabilities = capabilities.into();
-            Client::Modern(Introduction { capabilities, client_info: None, level: None })
+            ClientEra::Modern(ClientMeta { capabilities, client_info: None, level: None })
         };
         let plain = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a"}}"#;
-        let sent = |client: &Client, support| {
+        let sent = |client: &ClientEra, support| {
             let plain = message(plain);
             let sent = request(&plain, client, Era::Legacy, support)?;
             Ok(String::from_utf8_lossy(sent.bytes()).into_owned())
@@ -201,13 +209,13 @@ mod tests {
         let demanded = plain.replace("}}", r#","task":{}}}"#);
         assert_eq!(sent(&taking(TAKES), TaskSupport::Required), Ok(demanded));
         assert_eq!(sent(&taking(TAKES), TaskSupport::Optional), Ok(plain.to_owned()));
-        assert_eq!(sent(&taking("{}"), TaskSupport::Required), Err(Untranslatable::TaskRequired));
+        assert_eq!(sent(&taking("{}"), TaskSupport::Required), Err(TranslationError::TaskRequired));
         assert_eq!(sent(&taking("{}"), TaskSupport::Optional), Ok(plain.to_owned()));
     }
 
     #[test]
     fn what_cannot_be_carried_is_named() {
-        let refused = |text: &str, client: &Client, server| {
+        let refused = |text: &str, client: &ClientEra, server| {
             request(&message(text), client, server, FORBIDDEN).expect_err(text).to_string()
         };
         for method in ["get", "result", "list", "cancel", "update"] {

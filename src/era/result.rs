@@ -1,6 +1,6 @@
 //! What every result of the modern era has beside what was asked for.
 
-use crate::protocol::{Members, mcp::method, modern::SERVER_INFO};
+use crate::protocol::{ObjectMembers, mcp::method, modern::SERVER_INFO};
 
 /// For how long clients may keep a list or a resource whose server does not say so, or that is ours,
 /// in milliseconds. Source: MCP 2026-07-28, "Caching", what an answer without it means. Asking again
@@ -23,8 +23,8 @@ const CACHEABLE: [&str; 6] = [
 ///
 /// What is no object stays as it is.
 pub fn decorate(result: &str, method: &str, server_info: Option<&str>) -> String {
-    let Some(mut members) = Members::read(result) else { return result.to_owned() };
-    let set_absent = |members: &mut Members<'_>, name: &str, value: String| {
+    let Some(mut members) = ObjectMembers::read(result) else { return result.to_owned() };
+    let set_absent = |members: &mut ObjectMembers<'_>, name: &str, value: String| {
         if members.get(name).is_none() {
             members.set(name, value);
         }
@@ -38,7 +38,7 @@ pub fn decorate(result: &str, method: &str, server_info: Option<&str>) -> String
     }
     if let Some(server_info) = server_info {
         let meta = members.get("_meta").unwrap_or("{}").to_owned();
-        if let Some(mut meta) = Members::read(&meta) {
+        if let Some(mut meta) = ObjectMembers::read(&meta) {
             set_absent(&mut meta, SERVER_INFO, server_info.to_owned());
             members.set("_meta", meta.to_string());
         }

@@ -6,15 +6,15 @@ use bytes::Bytes;
 use serde_json::{Map, Value};
 
 use crate::protocol::{
-    Members, Message,
-    jsonrpc::Part,
-    mcp::{List, method},
+    Message, ObjectMembers,
+    jsonrpc::MessagePart,
+    mcp::{ListKind, method},
     modern::SUBSCRIPTION_ID,
 };
 
 /// What a client wants to be told, or is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Filter {
+pub struct SubscriptionFilter {
     /// That the tools have changed.
     pub tools: bool,
     /// That the prompts have changed.
@@ -41,7 +41,7 @@ const PROMPTS: &str = "promptsListChanged";
 const RESOURCES: &str = "resourcesListChanged";
 const URIS: &str = "resourceSubscriptions";
 
-impl Filter {
+impl SubscriptionFilter {
     /// Reads the filter of a `subscriptions/listen`. Members that we do not know ask for nothing.
     ///
     /// # Errors
@@ -49,8 +49,9 @@ impl Filter {
     /// [`FilterError`] when it is not of the form that it must have.
     pub fn read(listen: &Message) -> Result<Self, FilterError> {
         let text = std::str::from_utf8(listen.bytes()).unwrap_or_default();
-        let params = Members::one(text, "params").and_then(Members::read).unwrap_or_default();
-        let filter = params.get("notifications").and_then(Members::read);
+        let params =
+            ObjectMembers::one(text, "params").and_then(ObjectMembers::read).unwrap_or_default();
+        let filter = params.get("notifications").and_then(ObjectMembers::read);
         let filter = filter.ok_or(FilterError::NoObject)?;
         let is_set = |name| match filter.get(name) {
             None | Some("false") => Ok(false),
@@ -76,11 +77,11 @@ impl Filter {
     /// without any resource.
     #[must_use]
     pub fn told_by(&self, capabilities: &Value) -> Self {
-        let tells = |list: List| capabilities[list.capability()]["listChanged"] == true;
+        let tells = |list: ListKind| capabilities[list.capability()]["listChanged"] == true;
         Self {
-            tools: self.tools && tells(List::Tools),
-            prompts: self.prompts && tells(List::Prompts),
-            resources: self.resources && tells(List::Resources),
+            tools: self.tools && tells(ListKind::Tools),
+            prompts: self.prompts && tells(ListKind::Prompts),
+            resources: self.resources && tells(ListKind::Resources),
             uris: Vec::new(),
         }
     }
@@ -92,7 +93,7 @@ impl Filter {
             method::PROMPTS_CHANGED => self.prompts,
             method::RESOURCES_CHANGED => self.resources,
             method::RESOURCE_UPDATED => {
-                notification.string(Part::Uri).is_some_and(|uri| self.uris.contains(&uri))
+                notification.string(MessagePart::Uri).is_some_and(|uri| self.uris.contains(&uri))
             }
             // Log messages and progress belong to requests.
             _ => false,
@@ -116,7 +117,7 @@ impl Filter {
 }
 
 /// Returns what comes first on the stream of the listen `id`, JSON text: what it is told of.
-pub fn acknowledged(id: &str, honoured: &Filter) -> Bytes {
+pub fn acknowledged(id: &str, honoured: &SubscriptionFilter) -> Bytes {
     let params = format!(r#"{{"notifications":{}}}"#, honoured.to_json());
     tagged(&Message::notification(method::SUBSCRIPTIONS_ACKNOWLEDGED, Some(&params)), id)
 }
@@ -124,9 +125,9 @@ pub fn acknowledged(id: &str, honoured: &Filter) -> Bytes {
 /// Returns a notification as it goes to the stream of the listen `id`, JSON text.
 pub fn tagged(notification: &Message, id: &str) -> Bytes {
     let text = std::str::from_utf8(notification.bytes()).unwrap_or_default();
-    let Some(mut message) = Members::read(text) else { return notification.bytes().clone() };
+    let Some(mut message) = ObjectMembers::read(text) else { return notification.bytes().clone() };
     let params = message.get("params").unwrap_or_default().to_owned();
-    let mut params = Members::read(&params).unwrap_or_default();
+    let mut params = ObjectMembers::read(&params).unwrap_or_default();
     params.set_within("_meta", SUBSCRIPTION_ID, id);
     message.set("params", params.to_string());
     message.to_string().into()
@@ -144,9 +145,9 @@ mod tests {
 
     use super::*;
 
-    fn read(notifications: &Value) -> Result<Filter, FilterError> {
+    fn read(notifications: &Value) -> Result<SubscriptionFilter, FilterError> {
         let params = json!({ "notifications": notifications }).to_string();
-        Filter::read(&Message::request("subscriptions/listen", Some(&params)))
+        SubscriptionFilter::read(&Message::request("subscriptions/listen", Some(&params)))
     }
 
     fn notice(method: &str, params: Option<&str>) -> Message {
@@ -173,13 +174,13 @@ mod tests {
         ] {
             assert_eq!(filter.wants(&message), is_wanted, "{message:?}");
         }
-        assert_eq!(read(&json!({})), Ok(Filter::default()));
+        assert_eq!(read(&json!({})), Ok(SubscriptionFilter::default()));
     }
 
     #[test]
     fn a_filter_of_another_form_is_refused() {
         let no_params = Message::request("subscriptions/listen", None);
-        assert_eq!(Filter::read(&no_params), Err(FilterError::NoObject));
+        assert_eq!(SubscriptionFilter::read(&no_params), Err(FilterError::NoObject));
         for other in [json!(null), json!([]), json!(true)] {
             assert_eq!(read(&other), Err(FilterError::NoObject), "{other}");
         }
@@ -198,17 +199,29 @@ mod tests {
 
     #[test]
     fn what_a_server_never_tells_of_is_left_out() {
-        let all = Filter { tools: true, prompts: true, resources: true, uris: vec!["a:1".into()] };
+        let all = SubscriptionFilter {
+            tools: true,
+            prompts: true,
+            resources: true,
+            uris: vec!["a:1".into()],
+        };
         let capabilities = json!({
             "tools": { "listChanged": true }, "prompts": { "listChanged": false }, "logging": {},
         });
-        assert_eq!(all.told_by(&capabilities), Filter { tools: true, ..Filter::default() });
-        assert_eq!(all.told_by(&Value::Null), Filter::default());
+        assert_eq!(
+            all.told_by(&capabilities),
+            SubscriptionFilter { tools: true, ..SubscriptionFilter::default() }
+        );
+        assert_eq!(all.told_by(&Value::Null), SubscriptionFilter::default());
     }
 
     #[test]
     fn each_message_names_the_request_that_it_belongs_to_and_nothing_else_changes() {
-        let honoured = Filter { tools: true, uris: vec!["a:1".into()], ..Filter::default() };
+        let honoured = SubscriptionFilter {
+            tools: true,
+            uris: vec!["a:1".into()],
+            ..SubscriptionFilter::default()
+        };
         assert_eq!(
             acknowledged("\"l\\u0041\"", &honoured),
             r#"{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{"resourceSubscriptions":["a:1"],"toolsListChanged":true},"_meta":{"io.modelcontextprotocol/subscriptionId":"l\u0041"}}}"#

@@ -21,9 +21,9 @@ use super::{
     input::set_responses,
 };
 use crate::protocol::{
-    Era, Members, Message, RpcError,
+    Era, Message, ObjectMembers, RpcError,
     error::{INTERNAL_ERROR, INVALID_PARAMS},
-    jsonrpc::Part,
+    jsonrpc::MessagePart,
     mcp::method,
     modern::{CAPABILITIES, SERVER_INFO, TASKS},
     task,
@@ -76,7 +76,7 @@ enum Asked {
 
 /// What comes after the answer to a step.
 #[derive(Debug)]
-pub enum Turn {
+pub enum TaskTurn {
     /// Nothing: this is what the client gets.
     Answer(Message),
     /// After a pause another step, with the answers to these questions.
@@ -111,7 +111,7 @@ impl TaskRequest {
             self.step = task::UPDATE;
         }
         let text = std::str::from_utf8(request.bytes()).unwrap_or_default();
-        let mut whole = Members::read(text).unwrap_or_default();
+        let mut whole = ObjectMembers::read(text).unwrap_or_default();
         whole.set("method", json!(self.step).to_string());
         let step = whole.to_string();
         let step = Message::parse_own(step.into()).unwrap_or_else(|_| request.clone());
@@ -121,13 +121,16 @@ impl TaskRequest {
 
     /// Takes the server's answer to the step that is under way. `server_info` is what the server has
     /// said of itself, JSON text.
-    pub fn turn(&mut self, answer: &Message, server_info: Option<&str>) -> Turn {
-        let result = answer.part(Part::Result).and_then(Members::read);
+    pub fn turn(&mut self, answer: &Message, server_info: Option<&str>) -> TaskTurn {
+        let result = answer.part(MessagePart::Result).and_then(ObjectMembers::read);
         let Some(result) = result else { return self.failed(answer) };
         let status = result.string("status");
         let has_ended = matches!(status.as_deref(), Some("completed" | "failed"));
-        let acknowledged =
-            || Turn::Answer(answer.with(Part::Result, &decorate("{}", self.step, server_info)));
+        let acknowledged = || {
+            TaskTurn::Answer(
+                answer.with(MessagePart::Result, &decorate("{}", self.step, server_info)),
+            )
+        };
         match (self.asked, self.step) {
             (Asked::LegacyResult, task::UPDATE) => self.again(task::GET, POLL_MIN),
             (Asked::LegacyResult, _) => self.poll(answer, &result),
@@ -139,13 +142,13 @@ impl TaskRequest {
             (Asked::LegacyCancel, _)
                 if has_ended || status.as_deref() == Some("cancelled") && !self.is_cancelled =>
             {
-                Turn::Answer(refusal(&task::ended(&status.unwrap_or_default())))
+                TaskTurn::Answer(refusal(&task::ended(&status.unwrap_or_default())))
             }
             (Asked::LegacyCancel, _) if !self.is_cancelled => {
                 self.again(task::CANCEL, Duration::ZERO)
             }
             (Asked::LegacyGet | Asked::LegacyCancel, _) => {
-                Turn::Answer(answer.with(Part::Result, &legacy_task(result).to_string()))
+                TaskTurn::Answer(answer.with(MessagePart::Result, &legacy_task(result).to_string()))
             }
             (Asked::ModernGet, task::GET) if has_ended => {
                 self.kept = Some(answer.clone());
@@ -154,21 +157,21 @@ impl TaskRequest {
             (Asked::ModernGet, task::GET) => {
                 let told = modern_task(result).to_string();
                 let told = decorate(&told, task::GET, server_info);
-                Turn::Answer(answer.with(Part::Result, &told))
+                TaskTurn::Answer(answer.with(MessagePart::Result, &told))
             }
             (Asked::ModernGet, _) => self.ended(answer, server_info),
             (Asked::ModernUpdate | Asked::ModernCancel, _) => acknowledged(),
         }
     }
 
-    fn again(&mut self, step: &'static str, pause: Duration) -> Turn {
+    fn again(&mut self, step: &'static str, pause: Duration) -> TaskTurn {
         self.step = step;
-        Turn::Next { questions: InputRequired::default(), pause }
+        TaskTurn::Next { questions: InputRequired::default(), pause }
     }
 
     /// Takes an answer that is an error, or nothing at all.
-    fn failed(&mut self, answer: &Message) -> Turn {
-        let code = answer.part(Part::Error).and_then(RpcError::code_of);
+    fn failed(&mut self, answer: &Message) -> TaskTurn {
+        let code = answer.part(MessagePart::Error).and_then(RpcError::code_of);
         match (self.asked, self.step) {
             // The call has failed, which is what was asked for.
             (Asked::ModernGet, task::RESULT) if code.is_some() => self.ended(answer, None),
@@ -178,29 +181,29 @@ impl TaskRequest {
                 self.again(task::GET, Duration::ZERO)
             }
             (Asked::LegacyGet | Asked::LegacyResult | Asked::LegacyCancel, _) => {
-                Turn::Answer(legacy_failure(answer))
+                TaskTurn::Answer(legacy_failure(answer))
             }
-            _ => Turn::Answer(self.kept.take().unwrap_or_else(|| answer.clone())),
+            _ => TaskTurn::Answer(self.kept.take().unwrap_or_else(|| answer.clone())),
         }
     }
 
     /// Takes how a modern server's task is doing whose result a legacy client waits for.
-    fn poll(&mut self, answer: &Message, doing: &Members<'_>) -> Turn {
+    fn poll(&mut self, answer: &Message, doing: &ObjectMembers<'_>) -> TaskTurn {
         let part = |name| doing.get(name).unwrap_or("{}").to_owned();
         match doing.string("status").as_deref() {
             Some("completed") => {
                 let result = part("result");
-                let mut result = Members::read(&result).unwrap_or_default();
+                let mut result = ObjectMembers::read(&result).unwrap_or_default();
                 narrow(&mut result, method::TOOLS_CALL);
                 task::relate(&mut result, &self.id);
-                Turn::Answer(answer.with(Part::Result, &result.to_string()))
+                TaskTurn::Answer(answer.with(MessagePart::Result, &result.to_string()))
             }
             Some("failed") => {
-                let id = answer.part(Part::Id).unwrap_or("null");
+                let id = answer.part(MessagePart::Id).unwrap_or("null");
                 let error = part("error");
                 if RpcError::code_of(&error).is_none() {
                     let text = "the task has failed, and its server does not say why";
-                    return Turn::Answer(refusal(&RpcError::new(
+                    return TaskTurn::Answer(refusal(&RpcError::new(
                         INTERNAL_ERROR,
                         "TASK_FAILED",
                         text,
@@ -208,11 +211,11 @@ impl TaskRequest {
                 }
                 let error = Message::parse_own(Message::error(id, &error));
                 let error = error.unwrap_or_else(|_| answer.clone());
-                Turn::Answer(legacy_failure(&error))
+                TaskTurn::Answer(legacy_failure(&error))
             }
             Some("cancelled") => {
                 let text = "the task was cancelled: it has no result";
-                Turn::Answer(refusal(&RpcError::new(INTERNAL_ERROR, "TASK_CANCELLED", text)))
+                TaskTurn::Answer(refusal(&RpcError::new(INTERNAL_ERROR, "TASK_CANCELLED", text)))
             }
             Some("input_required") => {
                 let mut questions = InputRequired::read(doing);
@@ -222,43 +225,44 @@ impl TaskRequest {
                 }
                 let pause =
                     if questions.questions.is_empty() { interval(doing) } else { Duration::ZERO };
-                Turn::Next { questions, pause }
+                TaskTurn::Next { questions, pause }
             }
             Some(_) | None => self.again(task::GET, interval(doing)),
         }
     }
 
     /// Returns a legacy server's task that has ended with what came of it.
-    fn ended(&mut self, answer: &Message, server_info: Option<&str>) -> Turn {
+    fn ended(&mut self, answer: &Message, server_info: Option<&str>) -> TaskTurn {
         let task = self.kept.take().unwrap_or_else(|| answer.clone());
-        let Some(members) = task.part(Part::Result).and_then(Members::read) else {
-            return Turn::Answer(answer.clone());
+        let Some(members) = task.part(MessagePart::Result).and_then(ObjectMembers::read) else {
+            return TaskTurn::Answer(answer.clone());
         };
         let mut told = modern_task(members);
         // A tool that says of itself that it has failed has a result; in the legacy era, its task has
         // failed all the same. Source: MCP 2025-11-25 and SEP-2663, "Task Status".
-        let (status, name, value) = match (answer.part(Part::Result), answer.part(Part::Error)) {
-            (Some(result), _) => {
-                ("completed", "result", decorate(result, method::TOOLS_CALL, None))
-            }
-            (None, error) => ("failed", "error", error.unwrap_or("{}").to_owned()),
-        };
+        let (status, name, value) =
+            match (answer.part(MessagePart::Result), answer.part(MessagePart::Error)) {
+                (Some(result), _) => {
+                    ("completed", "result", decorate(result, method::TOOLS_CALL, None))
+                }
+                (None, error) => ("failed", "error", error.unwrap_or("{}").to_owned()),
+            };
         told.set("status", json!(status).to_string());
         told.set(name, value);
         let told = decorate(&told.to_string(), task::GET, server_info);
-        Turn::Answer(task.with(Part::Result, &told))
+        TaskTurn::Answer(task.with(MessagePart::Result, &told))
     }
 }
 
 /// Returns how long a server wants its clients to wait before they ask again.
-fn interval(task: &Members<'_>) -> Duration {
+fn interval(task: &ObjectMembers<'_>) -> Duration {
     let ms = task.get("pollIntervalMs").and_then(|ms| ms.parse().ok());
     ms.map_or(POLL, Duration::from_millis).max(POLL_MIN)
 }
 
 /// Returns a modern server's error in the words of the legacy era.
 fn legacy_failure(answer: &Message) -> Message {
-    match answer.part(Part::Error) {
+    match answer.part(MessagePart::Error) {
         Some(error) => legacy_error(answer, error, method::TOOLS_CALL),
         None => answer.clone(),
     }
@@ -271,7 +275,7 @@ fn refusal(error: &RpcError) -> Message {
 }
 
 /// Returns how a modern server's task is doing in the words of the legacy era.
-fn legacy_task(mut task: Members<'_>) -> Members<'_> {
+fn legacy_task(mut task: ObjectMembers<'_>) -> ObjectMembers<'_> {
     if task.get("result").is_some_and(task::has_failed)
         && task.string("status").as_deref() == Some("completed")
     {
@@ -290,7 +294,7 @@ fn legacy_task(mut task: Members<'_>) -> Members<'_> {
 }
 
 /// Returns how a legacy server's task is doing in the words of the modern era.
-fn modern_task(mut task: Members<'_>) -> Members<'_> {
+fn modern_task(mut task: ObjectMembers<'_>) -> ObjectMembers<'_> {
     rename(&mut task, "ttl", "ttlMs");
     rename(&mut task, "pollInterval", "pollIntervalMs");
     if task.get("ttlMs").is_none() {
@@ -303,7 +307,7 @@ fn modern_task(mut task: Members<'_>) -> Members<'_> {
     task
 }
 
-fn rename(members: &mut Members<'_>, from: &str, to: &str) {
+fn rename(members: &mut ObjectMembers<'_>, from: &str, to: &str) {
     if let Some(value) = members.take(from).map(Cow::into_owned) {
         members.set(to, value);
     }
@@ -312,7 +316,7 @@ fn rename(members: &mut Members<'_>, from: &str, to: &str) {
 /// Returns a call without a word of tasks, for a server whose client could not find them again.
 pub fn without_tasks(call: Message) -> Message {
     // Some write the slash as `\/`.
-    let is_taking = call.part(Part::Meta).is_some_and(|meta| meta.contains("/tasks"));
+    let is_taking = call.part(MessagePart::Meta).is_some_and(|meta| meta.contains("/tasks"));
     if !is_taking && !task::is_asked_for(&call) {
         return call;
     }
@@ -320,7 +324,7 @@ pub fn without_tasks(call: Message) -> Message {
         params.take("task");
         params.within("_meta", |meta| {
             let Some(capabilities) = meta.get(CAPABILITIES).map(str::to_owned) else { return };
-            let Some(mut capabilities) = Members::read(&capabilities) else { return };
+            let Some(mut capabilities) = ObjectMembers::read(&capabilities) else { return };
             capabilities.within("extensions", |extensions| drop(extensions.take(TASKS)));
             // A request has to have some, if only none.
             meta.set(CAPABILITIES, capabilities.to_string());
@@ -330,13 +334,13 @@ pub fn without_tasks(call: Message) -> Message {
 
 /// Returns the result of a call that a modern server has made a task for a legacy client; nothing
 /// where it has answered at once.
-pub(super) fn legacy_created(result: &Members<'_>) -> Option<String> {
+pub(super) fn legacy_created(result: &ObjectMembers<'_>) -> Option<String> {
     if result.string("resultType").as_deref() != Some("task") {
         return None;
     }
     let mut task = legacy_task(result.clone());
     let meta = task.take("_meta");
-    let mut created = Members::default();
+    let mut created = ObjectMembers::default();
     created.set("task", task.to_string());
     if let Some(meta) = meta {
         created.set("_meta", meta.into_owned());
@@ -347,9 +351,9 @@ pub(super) fn legacy_created(result: &Members<'_>) -> Option<String> {
 /// Returns the result of a call that a legacy server has made a task for a modern client; nothing
 /// where it has answered at once.
 pub(super) fn modern_created(result: &str) -> Option<String> {
-    let mut result = Members::read(result)?;
+    let mut result = ObjectMembers::read(result)?;
     let task = result.take("task")?;
-    let mut created = modern_task(Members::read(&task)?);
+    let mut created = modern_task(ObjectMembers::read(&task)?);
     for (name, value) in result.iter() {
         created.set(name, value.to_owned());
     }

@@ -4,16 +4,16 @@ use serde_json::value::RawValue;
 
 use super::TaskSupport;
 use crate::protocol::{
-    Members,
+    ObjectMembers,
     items::{LIST_ITEMS_MAX, all_items},
-    mcp::List,
+    mcp::ListKind,
     task,
 };
 
 /// Takes out of a list of a modern server's tools what legacy clients do not take, or would take for
 /// something else, and says where tasks are carried as `support` says that each may be called as one:
 /// with such a server it is not said of a tool, but decided with each call.
-pub(super) fn narrow(result: &mut Members<'_>, support: TaskSupport) {
+pub(super) fn narrow(result: &mut ObjectMembers<'_>, support: TaskSupport) {
     edit(result, "\"outputSchema\"", leave_out_schema);
     match support {
         TaskSupport::Forbidden => leave_out_tasks(result),
@@ -26,7 +26,7 @@ pub(super) fn narrow(result: &mut Members<'_>, support: TaskSupport) {
 
 /// Takes the word of whether a tool can be called as a task out of a list: the two eras mean
 /// different things by a task. Source: MCP 2025-11-25, `ToolExecution`, which 2026-07-28 has not.
-pub(super) fn leave_out_tasks(result: &mut Members<'_>) {
+pub(super) fn leave_out_tasks(result: &mut ObjectMembers<'_>) {
     edit(result, "\"taskSupport\"", |tool| {
         let mut is_told = false;
         tool.within("execution", |execution| {
@@ -37,30 +37,36 @@ pub(super) fn leave_out_tasks(result: &mut Members<'_>) {
 }
 
 /// Returns a list of ours, JSON text of a result, as clients of the legacy era take it.
-pub fn legacy_list(result: String, list: List) -> String {
+pub fn legacy_list(result: String, list: ListKind) -> String {
     edited(result, list, "\"outputSchema\"", |result| {
         edit(result, "\"outputSchema\"", leave_out_schema);
     })
 }
 
 /// Returns a list of ours, JSON text of a result, as clients of the modern era take it.
-pub fn modern_list(result: String, list: List) -> String {
+pub fn modern_list(result: String, list: ListKind) -> String {
     edited(result, list, "\"taskSupport\"", leave_out_tasks)
 }
 
-fn edited(result: String, list: List, mark: &str, edit: impl Fn(&mut Members<'_>)) -> String {
-    if list != List::Tools || !result.contains(mark) {
+fn edited(
+    result: String,
+    list: ListKind,
+    mark: &str,
+    edit: impl Fn(&mut ObjectMembers<'_>),
+) -> String {
+    if list != ListKind::Tools || !result.contains(mark) {
         return result;
     }
-    let Some(mut members) = Members::read(&result) else { return result };
+    let Some(mut members) = ObjectMembers::read(&result) else { return result };
     edit(&mut members);
     members.to_string()
 }
 
 /// An output schema describes an object in the legacy era: clients drop a list with another one.
-fn leave_out_schema(tool: &mut Members<'_>) -> bool {
+fn leave_out_schema(tool: &mut ObjectMembers<'_>) -> bool {
     let describes_object = |schema: &str| {
-        Members::read(schema).and_then(|schema| schema.string("type")).as_deref() == Some("object")
+        ObjectMembers::read(schema).and_then(|schema| schema.string("type")).as_deref()
+            == Some("object")
     };
     let is_other = tool.get("outputSchema").is_some_and(|schema| !describes_object(schema));
     is_other && tool.take("outputSchema").is_some()
@@ -68,11 +74,15 @@ fn leave_out_schema(tool: &mut Members<'_>) -> bool {
 
 /// Changes the tools of a list, if it has the text `mark` anywhere. One that `change` does not change
 /// keeps every byte.
-fn edit(result: &mut Members<'_>, mark: &str, change: impl Fn(&mut Members<'_>) -> bool) {
+fn edit(
+    result: &mut ObjectMembers<'_>,
+    mark: &str,
+    change: impl Fn(&mut ObjectMembers<'_>) -> bool,
+) {
     let Some(tools) = result.get("tools").filter(|tools| tools.contains(mark)) else { return };
     let Some(tools) = all_items(tools, LIST_ITEMS_MAX) else { return };
     let changed = |tool: &&RawValue| {
-        let mut members = Members::read(tool.get())?;
+        let mut members = ObjectMembers::read(tool.get())?;
         change(&mut members).then(|| members.to_string())
     };
     let changed = |tool: &&RawValue| changed(tool).unwrap_or_else(|| tool.get().to_owned());
@@ -88,7 +98,7 @@ mod tests {
 
     #[test]
     fn only_the_word_of_tasks_and_a_schema_of_another_type_are_left_out() {
-        let mut result = Members::read(TOOLS).expect("an object");
+        let mut result = ObjectMembers::read(TOOLS).expect("an object");
         narrow(&mut result, TaskSupport::Forbidden);
         let others = r#"{ "name":"b","outputSchema":{"type":"object"}},{"name":"c","execution":{"x":1e400}},{ "name":"d","description":"a \"taskSupport\"","execution":{}},7],"x":1e400}"#;
         assert_eq!(result.to_string(), format!(r#"{{"tools":[{{"name":"a"}},{others}"#));
@@ -97,7 +107,7 @@ mod tests {
     #[test]
     fn where_tasks_are_carried_every_tool_may_be_called_as_one() {
         let tools = r#"{"tools":[{"name":"a","x":1e400},{"name":"b","execution":{"taskSupport":"required","x":1}},7]}"#;
-        let mut result = Members::read(tools).expect("an object");
+        let mut result = ObjectMembers::read(tools).expect("an object");
         narrow(&mut result, TaskSupport::Optional);
         assert_eq!(
             result.to_string(),
@@ -107,11 +117,11 @@ mod tests {
 
     #[test]
     fn in_a_merged_list_each_era_finds_its_own() {
-        let legacy = legacy_list(TOOLS.to_owned(), List::Tools);
+        let legacy = legacy_list(TOOLS.to_owned(), ListKind::Tools);
         assert!(legacy.contains(r#"{"name":"a","execution":{"taskSupport":"optional"}}"#));
-        let modern = modern_list(TOOLS.to_owned(), List::Tools);
+        let modern = modern_list(TOOLS.to_owned(), ListKind::Tools);
         assert!(modern.contains(r#"{"name":"a","outputSchema":{"type":"array"}}"#), "{modern}");
-        for list in [List::Prompts, List::Resources, List::ResourceTemplates] {
+        for list in [ListKind::Prompts, ListKind::Resources, ListKind::ResourceTemplates] {
             assert_eq!(legacy_list(TOOLS.to_owned(), list), TOOLS);
             assert_eq!(modern_list(TOOLS.to_owned(), list), TOOLS);
         }
@@ -120,7 +130,7 @@ mod tests {
     #[test]
     fn a_list_that_is_none_stays_as_it_is() {
         for text in [r#"{"tools":7,"a":"\"taskSupport\""}"#, r#"{"tools":["taskSupport"]}"#, "{}"] {
-            let mut result = Members::read(text).expect("an object");
+            let mut result = ObjectMembers::read(text).expect("an object");
             narrow(&mut result, TaskSupport::Forbidden);
             assert_eq!(result.to_string(), text);
         }

@@ -29,7 +29,7 @@ const STICKY: RawMode = 0o1000;
 
 /// The reason why a file is not trusted.
 #[derive(Debug, thiserror::Error)]
-pub enum Distrust {
+pub enum UntrustedFile {
     /// It, or the way to it, cannot be opened.
     #[error("open `{}`", path.display())]
     Io {
@@ -84,8 +84,8 @@ struct Walk {
 ///
 /// # Errors
 ///
-/// [`Distrust`] names the part of the way that is not so.
-pub fn open(path: &Path) -> Result<fs::File, Distrust> {
+/// [`UntrustedFile`] names the part of the way that is not so.
+pub fn open(path: &Path) -> Result<fs::File, UntrustedFile> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let root = rustix::fs::open("/", flags, Mode::empty()).map_err(|error| failed("/", error))?;
     check(&root, Path::new("/"))?;
@@ -97,7 +97,7 @@ pub fn open(path: &Path) -> Result<fs::File, Distrust> {
             return Ok(file);
         }
     }
-    Err(Distrust::Kind { path: walk.path })
+    Err(UntrustedFile::Kind { path: walk.path })
 }
 
 impl Walk {
@@ -118,7 +118,7 @@ impl Walk {
     }
 
     /// Takes one step; returns the file once it is reached.
-    fn enter(&mut self, name: &OsStr) -> Result<Option<fs::File>, Distrust> {
+    fn enter(&mut self, name: &OsStr) -> Result<Option<fs::File>, UntrustedFile> {
         if name == ".." {
             if self.directories.len() > 1 {
                 self.directories.pop();
@@ -139,7 +139,7 @@ impl Walk {
             FileType::Symlink => {
                 self.n_links += 1;
                 if self.n_links > LINKS_MAX {
-                    return Err(Distrust::Links { path });
+                    return Err(UntrustedFile::Links { path });
                 }
                 let target = readlinkat(&next, c"", Vec::new());
                 let target = target.map_err(|error| failed(&path, error))?.into_bytes();
@@ -153,10 +153,10 @@ impl Walk {
                 let file = file.map_err(|error| failed(&path, error))?;
                 match FileType::from_raw_mode(check(&file, &path)?.st_mode) {
                     FileType::RegularFile => Ok(Some(file.into())),
-                    _ => Err(Distrust::Kind { path }),
+                    _ => Err(UntrustedFile::Kind { path }),
                 }
             }
-            _ => Err(Distrust::Kind { path }),
+            _ => Err(UntrustedFile::Kind { path }),
         }
     }
 
@@ -167,11 +167,11 @@ impl Walk {
 
 /// Checks that what is open belongs to us or to root, and that no other user can write it. A link has
 /// no permissions of its own, and what is neither file nor directory is not judged.
-fn check(opened: &OwnedFd, path: &Path) -> Result<Stat, Distrust> {
+fn check(opened: &OwnedFd, path: &Path) -> Result<Stat, UntrustedFile> {
     let found = fstat(opened).map_err(|error| failed(path, error))?;
     let (uid, mode) = (found.st_uid, found.st_mode);
     if uid != 0 && uid != rustix::process::geteuid().as_raw() {
-        return Err(Distrust::Owner { path: path.to_owned(), uid });
+        return Err(UntrustedFile::Owner { path: path.to_owned(), uid });
     }
     let is_open = match FileType::from_raw_mode(mode) {
         FileType::Directory => mode & OTHERS_WRITE != 0 && mode & STICKY == 0,
@@ -179,13 +179,13 @@ fn check(opened: &OwnedFd, path: &Path) -> Result<Stat, Distrust> {
         _ => false,
     };
     if is_open {
-        return Err(Distrust::Writable { path: path.to_owned(), mode: mode & 0o7777 });
+        return Err(UntrustedFile::Writable { path: path.to_owned(), mode: mode & 0o7777 });
     }
     Ok(found)
 }
 
-fn failed(path: impl AsRef<Path>, error: rustix::io::Errno) -> Distrust {
-    Distrust::Io { path: path.as_ref().to_owned(), source: error.into() }
+fn failed(path: impl AsRef<Path>, error: rustix::io::Errno) -> UntrustedFile {
+    UntrustedFile::Io { path: path.as_ref().to_owned(), source: error.into() }
 }
 
 #[cfg(test)]
@@ -211,7 +211,7 @@ mod tests {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("ours");
     }
 
-    fn read(path: &Path) -> Result<String, Distrust> {
+    fn read(path: &Path) -> Result<String, UntrustedFile> {
         let mut text = String::new();
         open(path)?.read_to_string(&mut text).expect("readable");
         Ok(text)
@@ -266,7 +266,7 @@ mod tests {
         for owned in ["a/file", "a", "link"] {
             std::os::unix::fs::lchown(at(owned), Some(4242), None).expect("root may");
             let error = read(&at("link")).expect_err("of another user");
-            assert!(matches!(error, Distrust::Owner { uid: 4242, .. }), "{owned}: {error}");
+            assert!(matches!(error, UntrustedFile::Owner { uid: 4242, .. }), "{owned}: {error}");
             assert!(error.to_string().contains(&format!("{}`", at(owned).display())), "{error}");
             std::os::unix::fs::lchown(at(owned), Some(0), None).expect("root may");
         }
@@ -279,14 +279,14 @@ mod tests {
         symlink("loop", at("loop")).expect("made");
         rustix::fs::mknodat(rustix::fs::CWD, at("pipe"), FileType::Fifo, Mode::RUSR, 0)
             .expect("made");
-        assert!(matches!(read(&at("loop")), Err(Distrust::Links { .. })));
+        assert!(matches!(read(&at("loop")), Err(UntrustedFile::Links { .. })));
         for path in ["a", "pipe", "a/file/below", "a/.."] {
-            assert!(matches!(read(&at(path)), Err(Distrust::Kind { .. })), "{path}");
+            assert!(matches!(read(&at(path)), Err(UntrustedFile::Kind { .. })), "{path}");
         }
-        assert!(matches!(read(Path::new("/dev/zero")), Err(Distrust::Kind { .. })));
+        assert!(matches!(read(Path::new("/dev/zero")), Err(UntrustedFile::Kind { .. })));
         let nowhere = read(&at("a/nowhere")).expect_err("not there");
         assert!(
-            matches!(nowhere, Distrust::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+            matches!(nowhere, UntrustedFile::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
         );
     }
 }

@@ -5,7 +5,7 @@
 
 use super::{
     secret::{is_secret, is_secret_name, looks_secret},
-    value::{Piece, Text},
+    value::{ForeignText, TextPiece},
 };
 
 /// What an argument is called that nothing gives a name, with its place among them, from 1.
@@ -13,7 +13,7 @@ pub(super) const NAMELESS: &str = "ARGUMENT_";
 
 /// A part of an argument.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum ArgumentPart {
     /// What stands for itself.
     Text(String),
     /// What the variable will hold that is called like this, or nearly.
@@ -21,12 +21,12 @@ pub(super) enum Part {
         /// What it is for, as far as the arguments tell.
         key: String,
         /// What it holds.
-        value: Text,
+        value: ForeignText,
     },
 }
 
 /// Returns the parts of an argument; `flag` is the argument before it.
-pub(super) fn parts(flag: Option<&str>, argument: &Text, index: usize) -> Vec<Part> {
+pub(super) fn parts(flag: Option<&str>, argument: &ForeignText, index: usize) -> Vec<ArgumentPart> {
     let is_flag = argument.as_plain().is_some_and(|text| text.starts_with('-'));
     let key = flag.filter(|flag| !is_flag && flag.starts_with('-') && !flag.contains('='));
     let (prefix, key, rest) = match named(argument) {
@@ -37,8 +37,10 @@ pub(super) fn parts(flag: Option<&str>, argument: &Text, index: usize) -> Vec<Pa
         _ => (String::new(), key.map(str::to_owned), argument.clone()),
     };
     let fallback = format!("{NAMELESS}{index}");
-    let whole =
-        |rest: Text| Part::Value { key: key.clone().unwrap_or(fallback.clone()), value: rest };
+    let whole = |rest: ForeignText| ArgumentPart::Value {
+        key: key.clone().unwrap_or(fallback.clone()),
+        value: rest,
+    };
     let is_secret = match rest.as_plain() {
         Some(text) => match &key {
             Some(key) => is_secret(key, text) || line_has_secret(text),
@@ -46,34 +48,34 @@ pub(super) fn parts(flag: Option<&str>, argument: &Text, index: usize) -> Vec<Pa
         },
         // Of several pieces, one text beside a variable that is a secret may be a part of it.
         None => {
-            let has_text = rest.0.iter().any(|piece| matches!(piece, Piece::Text(_)));
+            let has_text = rest.0.iter().any(|piece| matches!(piece, TextPiece::Text(_)));
             let is_named = key.as_deref().is_some_and(is_secret_name);
-            let looks = |piece: &Piece| matches!(piece, Piece::Text(text) if looks_secret(text) || line_has_secret(text));
+            let looks = |piece: &TextPiece| matches!(piece, TextPiece::Text(text) if looks_secret(text) || line_has_secret(text));
             has_text && is_named || rest.0.iter().any(looks)
         }
     };
-    let mut parts = vec![Part::Text(prefix)];
+    let mut parts = vec![ArgumentPart::Text(prefix)];
     if is_secret {
         parts.push(whole(rest));
     } else {
         for piece in rest.0 {
             parts.push(match piece {
-                Piece::Text(text) => Part::Text(text),
-                Piece::Variable { ref name, .. } | Piece::Input(ref name) => {
-                    Part::Value { key: name.clone(), value: Text(vec![piece]) }
+                TextPiece::Text(text) => ArgumentPart::Text(text),
+                TextPiece::Variable { ref name, .. } | TextPiece::Input(ref name) => {
+                    ArgumentPart::Value { key: name.clone(), value: ForeignText(vec![piece]) }
                 }
-                Piece::File(_) | Piece::Foreign(_) => whole(Text(vec![piece])),
+                TextPiece::File(_) | TextPiece::Foreign(_) => whole(ForeignText(vec![piece])),
             });
         }
     }
-    parts.retain(|part| *part != Part::Text(String::new()));
+    parts.retain(|part| *part != ArgumentPart::Text(String::new()));
     parts
 }
 
 /// Splits `--name=value`, `NAME=value` and `Name: value`, where the name is that of a secret, into what
 /// stands before the value, the name and the value.
-fn named(argument: &Text) -> Option<(String, String, Text)> {
-    let (Piece::Text(first), others) = argument.0.split_first()? else { return None };
+fn named(argument: &ForeignText) -> Option<(String, String, ForeignText)> {
+    let (TextPiece::Text(first), others) = argument.0.split_first()? else { return None };
     let end = first.find(['=', ':'])?;
     let name = &first[..end];
     let is_word = |found: char| found.is_ascii_alphanumeric() || matches!(found, '-' | '_' | '.');
@@ -86,7 +88,7 @@ fn named(argument: &Text) -> Option<(String, String, Text)> {
     }
     let value = first[end + 1..].trim_start_matches(' ');
     let prefix = &first[..first.len() - value.len()];
-    let mut rest = Text::plain(value);
+    let mut rest = ForeignText::plain(value);
     others.iter().for_each(|piece| rest.push(piece.clone()));
     Some((prefix.to_owned(), name.to_owned(), rest))
 }
@@ -139,16 +141,16 @@ pub(super) fn variable(key: &str) -> String {
 mod tests {
     use super::*;
 
-    fn of(flag: Option<&str>, argument: &str) -> Vec<Part> {
-        parts(flag, &Text::plain(argument), 3)
+    fn of(flag: Option<&str>, argument: &str) -> Vec<ArgumentPart> {
+        parts(flag, &ForeignText::plain(argument), 3)
     }
 
-    fn value(key: &str, value: &str) -> Part {
-        Part::Value { key: key.to_owned(), value: Text::plain(value) }
+    fn value(key: &str, value: &str) -> ArgumentPart {
+        ArgumentPart::Value { key: key.to_owned(), value: ForeignText::plain(value) }
     }
 
-    fn text(text: &str) -> Part {
-        Part::Text(text.to_owned())
+    fn text(text: &str) -> ArgumentPart {
+        ArgumentPart::Text(text.to_owned())
     }
 
     #[test]
@@ -174,7 +176,11 @@ mod tests {
     fn all_else_stays() {
         for plain in ["-y", "--port=80", "https://host/mcp", "a:b", "--token", "GITHUB_TOKEN"] {
             assert_eq!(of(Some("-e"), plain).len(), if plain == "--port=80" { 2 } else { 1 });
-            assert!(!of(Some("-e"), plain).iter().any(|part| matches!(part, Part::Value { .. })));
+            assert!(
+                !of(Some("-e"), plain)
+                    .iter()
+                    .any(|part| matches!(part, ArgumentPart::Value { .. }))
+            );
         }
     }
 

@@ -6,16 +6,20 @@
 use serde_json::Value;
 
 use super::{
-    context::{Context, Origin},
-    foreign::Foreign,
+    context::{DeclarationOrigin, ImportContext},
+    foreign::ForeignServer,
     mcp_servers,
 };
 
-pub(super) fn read(document: &Value, origin: &Origin, context: &Context) -> Vec<Foreign> {
+pub(super) fn read(
+    document: &Value,
+    origin: &DeclarationOrigin,
+    context: &ImportContext,
+) -> Vec<ForeignServer> {
     let mut found = mcp_servers::read(own(document), origin, context);
     for (path, project) in document["projects"].as_object().into_iter().flatten() {
-        let origin = Origin { project: Some(path.clone()), ..origin.clone() };
-        let context = Context { project: Some(path.clone()), ..context.clone() };
+        let origin = DeclarationOrigin { project: Some(path.clone()), ..origin.clone() };
+        let context = ImportContext { project: Some(path.clone()), ..context.clone() };
         let mut servers = mcp_servers::read(&project["mcpServers"], &origin, &context);
         let off = project["disabledMcpServers"].as_array();
         for server in &mut servers {

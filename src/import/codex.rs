@@ -6,49 +6,53 @@
 use serde_json::Value;
 
 use super::{
-    context::{Context, Origin},
-    entry::{self, Entry, bearer},
-    foreign::{Foreign, Way},
-    value::{Syntax, Text},
+    context::{DeclarationOrigin, ImportContext},
+    entry::{self, ImportEntry, bearer},
+    foreign::{ForeignServer, ForeignTransport},
+    value::{ForeignText, VariableSyntax},
 };
 
-pub(super) fn read(document: &Value, origin: &Origin, context: &Context) -> Vec<Foreign> {
+pub(super) fn read(
+    document: &Value,
+    origin: &DeclarationOrigin,
+    context: &ImportContext,
+) -> Vec<ForeignServer> {
     let servers = document["mcp_servers"].as_object().into_iter().flatten();
     servers
         .map(|(name, table)| {
-            let Some(mut entry) = Entry::new(table, Syntax::Plain, context) else {
+            let Some(mut entry) = ImportEntry::new(table, VariableSyntax::Plain, context) else {
                 return entry::broken(name, origin);
             };
             let way = way(&mut entry);
             let start_timeout_ms = start_timeout_ms(&mut entry);
-            Foreign { start_timeout_ms, ..entry.finish(name, origin, way) }
+            ForeignServer { start_timeout_ms, ..entry.finish(name, origin, way) }
         })
         .collect()
 }
 
-fn way(entry: &mut Entry<'_>) -> Result<Way, String> {
+fn way(entry: &mut ImportEntry<'_>) -> Result<ForeignTransport, String> {
     let mut way = entry.way()?;
     match &mut way {
-        Way::Program { env, .. } => {
+        ForeignTransport::Program { env, .. } => {
             for item in
                 entry.take("env_vars").as_ref().and_then(Value::as_array).into_iter().flatten()
             {
                 if let Some(name) = item.as_str().or_else(|| item["name"].as_str()) {
-                    env.entry(name.to_owned()).or_insert_with(|| Text::variable(name));
+                    env.entry(name.to_owned()).or_insert_with(|| ForeignText::variable(name));
                 }
             }
         }
-        Way::Endpoint { headers, .. } => {
+        ForeignTransport::Endpoint { headers, .. } => {
             headers.extend(entry.table(&["http_headers"])?);
             for (header, variable) in entry.table(&["env_http_headers"])? {
                 if let Some(name) = variable.as_plain() {
-                    headers.insert(header, Text::variable(name));
+                    headers.insert(header, ForeignText::variable(name));
                 }
             }
             if let Some(variable) = entry.text(&["bearer_token_env_var"])?
                 && let Some(name) = variable.as_plain()
             {
-                headers.insert("Authorization".to_owned(), bearer(Text::variable(name)));
+                headers.insert("Authorization".to_owned(), bearer(ForeignText::variable(name)));
             }
             if let Some(token) = entry.text(&["bearer_token"])? {
                 headers.entry("Authorization".to_owned()).or_insert_with(|| bearer(token));
@@ -58,7 +62,7 @@ fn way(entry: &mut Entry<'_>) -> Result<Way, String> {
     Ok(way)
 }
 
-fn start_timeout_ms(entry: &mut Entry<'_>) -> Option<u64> {
+fn start_timeout_ms(entry: &mut ImportEntry<'_>) -> Option<u64> {
     let seconds = entry.take("startup_timeout_sec").and_then(|value| value.as_f64());
     let ms = entry.take("startup_timeout_ms").and_then(|value| value.as_u64());
     // A number that is too large becomes the largest, and is refused later.

@@ -2,11 +2,11 @@
 //!
 //! Pure.
 
-use super::format::Format;
+use super::format::ImportFormat;
 
 /// The directories that a file may mean without naming them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Context {
+pub struct ImportContext {
     /// The home of its user, an absolute path.
     pub home: Option<String>,
     /// The project that it is part of, an absolute path.
@@ -15,16 +15,16 @@ pub struct Context {
 
 /// Where a server was declared.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Origin {
+pub struct DeclarationOrigin {
     /// By which client.
-    pub format: Format,
+    pub format: ImportFormat,
     /// In which file.
     pub file: String,
     /// For which project, where one file declares servers for several.
     pub project: Option<String>,
 }
 
-impl std::fmt::Display for Origin {
+impl std::fmt::Display for DeclarationOrigin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}, {}", self.format.client(), self.file)?;
         match &self.project {

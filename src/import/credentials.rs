@@ -8,7 +8,7 @@ use crate::name::ServerName;
 
 /// A credential that a server refers to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Credential {
+pub struct ServerCredential {
     /// Its name.
     pub name: String,
     /// What it has to hold, in words.
@@ -17,7 +17,7 @@ pub struct Credential {
     pub file: Option<String>,
 }
 
-impl Credential {
+impl ServerCredential {
     /// Returns the path of the file on a host with secrets in the usual place.
     pub(super) fn path(&self) -> String {
         self.file.clone().unwrap_or_else(|| format!("/run/secrets/{}", self.name))
@@ -26,7 +26,7 @@ impl Credential {
 
 /// What makes two credentials the same one.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Identity {
+pub(super) enum CredentialIdentity {
     /// A value under a key.
     Value { key: String, value: String },
     /// What a client asks for by an id.
@@ -37,14 +37,19 @@ pub(super) enum Identity {
 
 /// All credentials so far.
 #[derive(Default)]
-pub(super) struct Names {
-    known: BTreeMap<Identity, String>,
+pub(super) struct CredentialNames {
+    known: BTreeMap<CredentialIdentity, String>,
     taken: BTreeSet<String>,
 }
 
-impl Names {
+impl CredentialNames {
     /// Returns the name of a credential of `server` for `key`.
-    pub(super) fn name(&mut self, identity: Identity, server: &ServerName, key: &str) -> String {
+    pub(super) fn name(
+        &mut self,
+        identity: CredentialIdentity,
+        server: &ServerName,
+        key: &str,
+    ) -> String {
         if let Some(name) = self.known.get(&identity) {
             return name.clone();
         }

@@ -7,12 +7,12 @@ use std::path::Path;
 use jsonc_parser::{ParseOptions, errors::ParseError, parse_to_serde_value};
 use serde_json::Value;
 
-use super::format::Format;
+use super::format::ImportFormat;
 use crate::config::defaults;
 
 /// Why nothing was read from a file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ReadError {
+pub enum ImportReadError {
     /// The file is larger than [`defaults::IMPORT_BYTES_MAX`].
     #[error("it has more than the {} bytes that are read", defaults::IMPORT_BYTES_MAX)]
     TooLarge,
@@ -40,7 +40,7 @@ pub enum ReadError {
     TooMany,
 }
 
-impl ReadError {
+impl ImportReadError {
     /// What can be done about it.
     pub fn hint(&self) -> &'static str {
         match self {
@@ -60,10 +60,10 @@ impl ReadError {
 pub(super) fn read(
     path: &Path,
     text: &str,
-    format: Option<Format>,
-) -> Result<(Format, Value), ReadError> {
+    format: Option<ImportFormat>,
+) -> Result<(ImportFormat, Value), ImportReadError> {
     if text.len() > defaults::IMPORT_BYTES_MAX {
-        return Err(ReadError::TooLarge);
+        return Err(ImportReadError::TooLarge);
     }
     // Editors may mark the beginning of a file; it means nothing.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -72,14 +72,14 @@ pub(super) fn read(
         None => path.extension().is_some_and(|extension| extension == "toml"),
     };
     if is_toml {
-        return Ok((Format::Codex, toml(text)?));
+        return Ok((ImportFormat::Codex, toml(text)?));
     }
     let document = json(text)?;
-    let format = format.or_else(|| Format::of_document(path, &document));
-    Ok((format.ok_or(ReadError::Unknown)?, document))
+    let format = format.or_else(|| ImportFormat::of_document(path, &document));
+    Ok((format.ok_or(ImportReadError::Unknown)?, document))
 }
 
-fn json(text: &str) -> Result<Value, ReadError> {
+fn json(text: &str) -> Result<Value, ImportReadError> {
     // What clients read and no more: comments, and a comma too many.
     let options = ParseOptions {
         allow_comments: true,
@@ -93,18 +93,18 @@ fn json(text: &str) -> Result<Value, ReadError> {
         allow_non_finite_numbers: false,
         allow_extended_string_escapes: false,
     };
-    parse_to_serde_value(text, &options).map_err(|error: ParseError| ReadError::Json {
+    parse_to_serde_value(text, &options).map_err(|error: ParseError| ImportReadError::Json {
         line: error.line_display(),
         column: error.column_display(),
     })
 }
 
-fn toml(text: &str) -> Result<Value, ReadError> {
+fn toml(text: &str) -> Result<Value, ImportReadError> {
     let table: toml::Table = toml::from_str(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start.min(text.len()));
         let before = text.get(..at).unwrap_or_default();
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        ReadError::Toml {
+        ImportReadError::Toml {
             line: before.matches('\n').count() + 1,
             column: before[line_start..].chars().count() + 1,
         }

@@ -7,25 +7,29 @@ use std::{collections::BTreeMap, time::Duration};
 use serde_json::{Map, Value};
 
 use super::{
-    context::{Context, Origin},
-    foreign::{Foreign, Way},
-    value::{Syntax, Text},
+    context::{DeclarationOrigin, ImportContext},
+    foreign::{ForeignServer, ForeignTransport},
+    value::{ForeignText, VariableSyntax},
 };
-use crate::config::Lifecycle;
+use crate::config::LifecycleConfig;
 
 /// What stands in such tables and needs no counterpart here.
 const HARMLESS: [&str; 8] =
     ["type", "transport", "transportType", "description", "gallery", "version", "icon", "source"];
 
 /// The members of one server's table that nobody has taken yet.
-pub(super) struct Entry<'a> {
+pub(super) struct ImportEntry<'a> {
     rest: Map<String, Value>,
-    syntax: Syntax,
-    context: &'a Context,
+    syntax: VariableSyntax,
+    context: &'a ImportContext,
 }
 
-impl<'a> Entry<'a> {
-    pub(super) fn new(table: &Value, syntax: Syntax, context: &'a Context) -> Option<Self> {
+impl<'a> ImportEntry<'a> {
+    pub(super) fn new(
+        table: &Value,
+        syntax: VariableSyntax,
+        context: &'a ImportContext,
+    ) -> Option<Self> {
         let mut rest = table.as_object()?.clone();
         rest.retain(|_, value| !value.is_null());
         Some(Self { rest, syntax, context })
@@ -36,12 +40,12 @@ impl<'a> Entry<'a> {
         self.rest.remove(key)
     }
 
-    fn read(&self, text: &str) -> Text {
-        Text::read(text, self.syntax, self.context)
+    fn read(&self, text: &str) -> ForeignText {
+        ForeignText::read(text, self.syntax, self.context)
     }
 
     /// Takes out a text under the first of `keys` that is there.
-    pub(super) fn text(&mut self, keys: &[&str]) -> Result<Option<Text>, String> {
+    pub(super) fn text(&mut self, keys: &[&str]) -> Result<Option<ForeignText>, String> {
         for key in keys {
             match self.take(key) {
                 None => {}
@@ -53,12 +57,12 @@ impl<'a> Entry<'a> {
     }
 
     /// Takes out a list of texts.
-    pub(super) fn list(&mut self, key: &str) -> Result<Vec<Text>, String> {
+    pub(super) fn list(&mut self, key: &str) -> Result<Vec<ForeignText>, String> {
         match self.take(key) {
             None => Ok(Vec::new()),
             Some(Value::Array(items)) => {
                 let read = |item: &Value| scalar(item).map(|text| self.read(&text));
-                let items: Option<Vec<Text>> = items.iter().map(read).collect();
+                let items: Option<Vec<ForeignText>> = items.iter().map(read).collect();
                 items.ok_or_else(|| format!("its `{key}` is no list of texts"))
             }
             Some(_) => Err(format!("its `{key}` is no list")),
@@ -66,7 +70,7 @@ impl<'a> Entry<'a> {
     }
 
     /// Takes out a table of texts, under the first of `keys` that is there.
-    pub(super) fn table(&mut self, keys: &[&str]) -> Result<BTreeMap<String, Text>, String> {
+    pub(super) fn table(&mut self, keys: &[&str]) -> Result<BTreeMap<String, ForeignText>, String> {
         for key in keys {
             let Some(found) = self.take(key) else { continue };
             let Value::Object(members) = found else {
@@ -76,7 +80,7 @@ impl<'a> Entry<'a> {
             let members = members.iter().filter(|(_, value)| !value.is_null());
             let read =
                 |(name, value): (&String, &Value)| Some((name.clone(), self.read(&scalar(value)?)));
-            let members: Option<BTreeMap<String, Text>> = members.map(read).collect();
+            let members: Option<BTreeMap<String, ForeignText>> = members.map(read).collect();
             return members.ok_or_else(|| format!("its `{key}` is no table of texts"));
         }
         Ok(BTreeMap::new())
@@ -88,7 +92,7 @@ impl<'a> Entry<'a> {
     }
 
     /// Takes out the way in which most clients declare one.
-    pub(super) fn way(&mut self) -> Result<Way, String> {
+    pub(super) fn way(&mut self) -> Result<ForeignTransport, String> {
         let url = self.text(&["url", "serverUrl", "baseUrl", "httpUrl"])?;
         let command = self.text(&["command"])?;
         match (command, url) {
@@ -98,7 +102,7 @@ impl<'a> Entry<'a> {
                 if let Some(token) = self.text(&["bearerToken"])? {
                     headers.entry("Authorization".to_owned()).or_insert_with(|| bearer(token));
                 }
-                Ok(Way::Endpoint { url, headers })
+                Ok(ForeignTransport::Endpoint { url, headers })
             }
             (Some(_), Some(_)) => Err("it has both a `command` and a `url`".to_owned()),
             (None, None) => Err("it has neither a `command` nor a `url`".to_owned()),
@@ -106,21 +110,21 @@ impl<'a> Entry<'a> {
     }
 
     /// Takes out what belongs to a program.
-    pub(super) fn program(&mut self, command: Text) -> Result<Way, String> {
+    pub(super) fn program(&mut self, command: ForeignText) -> Result<ForeignTransport, String> {
         let args = self.list("args")?;
         let env = self.table(&["env"])?;
         let cwd = self.text(&["cwd"])?;
-        Ok(Way::Program { command, args, env, cwd })
+        Ok(ForeignTransport::Program { command, args, env, cwd })
     }
 
     /// Takes out for how long a connection is kept: a word, or a table with the word and a time.
-    fn lifecycle(&mut self) -> Option<Lifecycle> {
+    fn lifecycle(&mut self) -> Option<LifecycleConfig> {
         let found = self.take("lifecycle")?;
         let mode = found.as_str().or_else(|| found["mode"].as_str())?;
         let idle_timeout = found["idleTimeoutMs"].as_u64().map(Duration::from_millis);
         match mode {
-            "keep-alive" => Some(Lifecycle::KeepAlive { idle_timeout }),
-            "ephemeral" => Some(Lifecycle::Ephemeral),
+            "keep-alive" => Some(LifecycleConfig::KeepAlive { idle_timeout }),
+            "ephemeral" => Some(LifecycleConfig::Ephemeral),
             _ => None,
         }
     }
@@ -129,9 +133,9 @@ impl<'a> Entry<'a> {
     pub(super) fn finish(
         mut self,
         name: &str,
-        origin: &Origin,
-        way: Result<Way, String>,
-    ) -> Foreign {
+        origin: &DeclarationOrigin,
+        way: Result<ForeignTransport, String>,
+    ) -> ForeignServer {
         let is_disabled =
             self.is_on("disabled") || self.take("enabled") == Some(Value::Bool(false));
         let lifecycle = self.lifecycle();
@@ -139,7 +143,7 @@ impl<'a> Entry<'a> {
             self.rest.remove(harmless);
         }
         let ignored = self.rest.keys().map(|key| shown(key)).collect();
-        Foreign {
+        ForeignServer {
             name: name.to_owned(),
             origin: origin.clone(),
             way,
@@ -153,8 +157,8 @@ impl<'a> Entry<'a> {
 }
 
 /// Returns a server of which nothing can be understood.
-pub(super) fn broken(name: &str, origin: &Origin) -> Foreign {
-    Foreign {
+pub(super) fn broken(name: &str, origin: &DeclarationOrigin) -> ForeignServer {
+    ForeignServer {
         name: name.to_owned(),
         origin: origin.clone(),
         way: Err("it is no table".to_owned()),
@@ -167,8 +171,8 @@ pub(super) fn broken(name: &str, origin: &Origin) -> Foreign {
 }
 
 /// Returns the header with which a token is sent.
-pub(super) fn bearer(token: Text) -> Text {
-    let mut header = Text::plain("Bearer ");
+pub(super) fn bearer(token: ForeignText) -> ForeignText {
+    let mut header = ForeignText::plain("Bearer ");
     token.0.into_iter().for_each(|piece| header.push(piece));
     header
 }

@@ -4,24 +4,24 @@
 
 use std::collections::BTreeMap;
 
-use super::{context::Origin, value::Text};
-use crate::config::Lifecycle;
+use super::{context::DeclarationOrigin, value::ForeignText};
+use crate::config::LifecycleConfig;
 
 /// A server as a client declares it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Foreign {
+pub struct ForeignServer {
     /// What the client calls it.
     pub(super) name: String,
     /// Where.
-    pub(super) origin: Origin,
+    pub(super) origin: DeclarationOrigin,
     /// How it is reached, or why nobody can tell.
-    pub(super) way: Result<Way, String>,
+    pub(super) way: Result<ForeignTransport, String>,
     /// The client does not use it.
     pub(super) is_disabled: bool,
     /// How long it may take to start, in milliseconds.
     pub(super) start_timeout_ms: Option<u64>,
     /// How long an idle connection to it is kept.
-    pub(super) lifecycle: Option<Lifecycle>,
+    pub(super) lifecycle: Option<LifecycleConfig>,
     /// What the client asks its user for, by id: how it asks.
     pub(super) inputs: BTreeMap<String, String>,
     /// What it says besides that has no counterpart here, each as words for `… is not taken over`.
@@ -30,14 +30,19 @@ pub struct Foreign {
 
 /// How a server is reached.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Way {
+pub(super) enum ForeignTransport {
     /// A program.
-    Program { command: Text, args: Vec<Text>, env: BTreeMap<String, Text>, cwd: Option<Text> },
+    Program {
+        command: ForeignText,
+        args: Vec<ForeignText>,
+        env: BTreeMap<String, ForeignText>,
+        cwd: Option<ForeignText>,
+    },
     /// An address.
-    Endpoint { url: Text, headers: BTreeMap<String, Text> },
+    Endpoint { url: ForeignText, headers: BTreeMap<String, ForeignText> },
 }
 
-impl Way {
+impl ForeignTransport {
     /// Tells whether two are the same but for what they are handed: variables or headers.
     pub(super) fn is_same_place(&self, other: &Self) -> bool {
         match (self, other) {

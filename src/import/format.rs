@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// A client whose file is understood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Format {
+pub enum ImportFormat {
     /// `.mcp.json` of a project, or the user's `.claude.json` with the servers of each project.
     ClaudeCode,
     /// `claude_desktop_config.json`.
@@ -23,7 +23,7 @@ pub enum Format {
     OpenCode,
 }
 
-impl Format {
+impl ImportFormat {
     /// All of them.
     pub const ALL: [Self; 7] = [
         Self::ClaudeCode,

@@ -5,18 +5,22 @@
 use serde_json::Value;
 
 use super::{
-    context::{Context, Origin},
-    entry::{self, Entry},
-    foreign::Foreign,
-    value::Syntax,
+    context::{DeclarationOrigin, ImportContext},
+    entry::{self, ImportEntry},
+    foreign::ForeignServer,
+    value::VariableSyntax,
 };
 
 /// Reads every server of a table.
-pub(super) fn read(servers: &Value, origin: &Origin, context: &Context) -> Vec<Foreign> {
+pub(super) fn read(
+    servers: &Value,
+    origin: &DeclarationOrigin,
+    context: &ImportContext,
+) -> Vec<ForeignServer> {
     let servers = servers.as_object().into_iter().flatten();
     servers
         .map(|(name, table)| {
-            let Some(mut entry) = Entry::new(table, Syntax::Dollar, context) else {
+            let Some(mut entry) = ImportEntry::new(table, VariableSyntax::Dollar, context) else {
                 return entry::broken(name, origin);
             };
             let way = entry.way();

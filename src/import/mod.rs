@@ -27,13 +27,13 @@ mod vscode;
 
 use std::path::Path;
 
-pub use context::{Context, Origin};
-pub use credentials::Credential;
-pub use document::ReadError;
-pub use foreign::Foreign;
-pub use format::Format;
-pub use place::{Place, Root, context_of, places};
-pub use plan::{Import, Imported, Note, NoteKind, State, import};
+pub use context::{DeclarationOrigin, ImportContext};
+pub use credentials::ServerCredential;
+pub use document::ImportReadError;
+pub use foreign::ForeignServer;
+pub use format::ImportFormat;
+pub use place::{ClientFile, FileRoot, context_of, places};
+pub use plan::{ImportNote, ImportNoteKind, ImportPlan, ImportState, ImportedServer, import};
 pub(crate) use to_nix::name as nix_name;
 
 use crate::config::defaults;
@@ -45,26 +45,26 @@ use crate::config::defaults;
 ///
 /// # Errors
 ///
-/// [`ReadError`] when the text cannot be understood; it never quotes any of it.
+/// [`ImportReadError`] when the text cannot be understood; it never quotes any of it.
 pub fn read(
     path: &Path,
     text: &str,
-    format: Option<Format>,
-    context: &Context,
-) -> Result<Vec<Foreign>, ReadError> {
+    format: Option<ImportFormat>,
+    context: &ImportContext,
+) -> Result<Vec<ForeignServer>, ImportReadError> {
     let (format, document) = document::read(path, text, format)?;
-    let origin = Origin { format, file: path.display().to_string(), project: None };
+    let origin = DeclarationOrigin { format, file: path.display().to_string(), project: None };
     let servers = match format {
-        Format::ClaudeCode => claude_code::read(&document, &origin, context),
-        Format::ClaudeDesktop | Format::Cursor | Format::Windsurf => {
+        ImportFormat::ClaudeCode => claude_code::read(&document, &origin, context),
+        ImportFormat::ClaudeDesktop | ImportFormat::Cursor | ImportFormat::Windsurf => {
             mcp_servers::read(&document["mcpServers"], &origin, context)
         }
-        Format::VsCode => vscode::read(&document, &origin, context),
-        Format::Codex => codex::read(&document, &origin, context),
-        Format::OpenCode => opencode::read(&document, &origin, context),
+        ImportFormat::VsCode => vscode::read(&document, &origin, context),
+        ImportFormat::Codex => codex::read(&document, &origin, context),
+        ImportFormat::OpenCode => opencode::read(&document, &origin, context),
     };
     if servers.len() > defaults::IMPORT_SERVERS_MAX {
-        return Err(ReadError::TooMany);
+        return Err(ImportReadError::TooMany);
     }
     Ok(servers)
 }

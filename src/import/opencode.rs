@@ -5,13 +5,17 @@
 use serde_json::Value;
 
 use super::{
-    context::{Context, Origin},
-    entry::{self, Entry},
-    foreign::{Foreign, Way},
-    value::Syntax,
+    context::{DeclarationOrigin, ImportContext},
+    entry::{self, ImportEntry},
+    foreign::{ForeignServer, ForeignTransport},
+    value::VariableSyntax,
 };
 
-pub(super) fn read(document: &Value, origin: &Origin, context: &Context) -> Vec<Foreign> {
+pub(super) fn read(
+    document: &Value,
+    origin: &DeclarationOrigin,
+    context: &ImportContext,
+) -> Vec<ForeignServer> {
     let table = &document["mcp"];
     // A server may be called `servers`.
     let is_server = |table: &Value| table["command"].is_array() || table["url"].is_string();
@@ -22,7 +26,7 @@ pub(super) fn read(document: &Value, origin: &Origin, context: &Context) -> Vec<
     let servers = table.as_object().into_iter().flatten();
     servers
         .filter_map(|(name, table)| {
-            let Some(mut entry) = Entry::new(table, Syntax::Braces, context) else {
+            let Some(mut entry) = ImportEntry::new(table, VariableSyntax::Braces, context) else {
                 return Some(entry::broken(name, origin));
             };
             // A file may do no more than to switch on or off what another one declares.
@@ -38,13 +42,13 @@ pub(super) fn read(document: &Value, origin: &Origin, context: &Context) -> Vec<
         .collect()
 }
 
-fn way(entry: &mut Entry<'_>) -> Result<Way, String> {
+fn way(entry: &mut ImportEntry<'_>) -> Result<ForeignTransport, String> {
     if let Some(url) = entry.text(&["url"])? {
-        return Ok(Way::Endpoint { url, headers: entry.table(&["headers"])? });
+        return Ok(ForeignTransport::Endpoint { url, headers: entry.table(&["headers"])? });
     }
     let mut words = entry.list("command")?.into_iter();
     let command = words.next().ok_or("it has neither a `command` nor a `url`")?;
     let env = entry.table(&["environment", "env"])?;
     let cwd = entry.text(&["cwd"])?;
-    Ok(Way::Program { command, args: words.collect(), env, cwd })
+    Ok(ForeignTransport::Program { command, args: words.collect(), env, cwd })
 }

@@ -4,11 +4,11 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{context::Context, format::Format};
+use super::{context::ImportContext, format::ImportFormat};
 
 /// What a place is below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Root {
+pub enum FileRoot {
     /// The home of the user.
     Home,
     /// The directory of the user's configuration, `$XDG_CONFIG_HOME` or `.config` of the home.
@@ -19,19 +19,19 @@ pub enum Root {
 
 /// Where a client keeps a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct ClientFile {
     /// Whose.
-    pub format: Format,
+    pub format: ImportFormat,
     /// Below what.
-    pub root: Root,
+    pub root: FileRoot,
     /// The path from there.
     pub path: &'static str,
 }
 
 /// Returns all places, those of the user before those of a project.
-pub fn places() -> impl Iterator<Item = Place> {
-    use Format::{ClaudeCode, ClaudeDesktop, Codex, Cursor, OpenCode, VsCode, Windsurf};
-    use Root::{Config, Home, Project};
+pub fn places() -> impl Iterator<Item = ClientFile> {
+    use FileRoot::{Config, Home, Project};
+    use ImportFormat::{ClaudeCode, ClaudeDesktop, Codex, Cursor, OpenCode, VsCode, Windsurf};
     [
         (ClaudeCode, Home, ".claude.json"),
         (ClaudeDesktop, Config, "Claude/claude_desktop_config.json"),
@@ -55,11 +55,11 @@ pub fn places() -> impl Iterator<Item = Place> {
         (OpenCode, Project, ".opencode/opencode.jsonc"),
     ]
     .into_iter()
-    .map(|(format, root, path)| Place { format, root, path })
+    .map(|(format, root, path)| ClientFile { format, root, path })
 }
 
 /// Returns what is known of where the file at `path` belongs, an absolute path.
-pub fn context_of(path: &Path, home: Option<&Path>) -> Context {
+pub fn context_of(path: &Path, home: Option<&Path>) -> ImportContext {
     let directory = path.parent().unwrap_or(path);
     // Directories that hold nothing but a client's files are not the project.
     let is_clients = |name: &str| matches!(name, ".cursor" | ".vscode" | ".codex" | ".opencode");
@@ -74,7 +74,7 @@ pub fn context_of(path: &Path, home: Option<&Path>) -> Context {
         || project.ends_with("User")
         || project.ends_with("windsurf")
         || project.ends_with("Claude");
-    Context {
+    ImportContext {
         home: home.map(|home| home.display().to_string()),
         project: Some(project.display().to_string()).filter(|_| !is_users),
     }

@@ -8,12 +8,12 @@ use std::{
 };
 
 use super::{
-    context::Origin,
-    credentials::{Credential, Names},
-    foreign::{Foreign, Way},
-    server::{self, Converted},
+    context::DeclarationOrigin,
+    credentials::{CredentialNames, ServerCredential},
+    foreign::{ForeignServer, ForeignTransport},
+    server::{self, ConvertedServer},
     to_toml,
-    value::Text,
+    value::ForeignText,
 };
 use crate::{
     config::{
@@ -29,28 +29,28 @@ const NAME_SHOWN_MAX: usize = 60;
 
 /// What was read, ready to be written.
 #[derive(Clone, Debug)]
-pub struct Import {
+pub struct ImportPlan {
     /// The servers, in the order in which they were found.
-    pub servers: Vec<Imported>,
+    pub servers: Vec<ImportedServer>,
     /// What is to be known of them.
-    pub notes: Vec<Note>,
+    pub notes: Vec<ImportNote>,
 }
 
 /// One server.
 #[derive(Clone, Debug)]
-pub struct Imported {
+pub struct ImportedServer {
     /// What it is called here.
     pub name: ServerName,
     /// Where it was declared.
-    pub origins: Vec<Origin>,
+    pub origins: Vec<DeclarationOrigin>,
     /// Whether it is used.
-    pub state: State,
-    pub(super) converted: Converted,
+    pub state: ImportState,
+    pub(super) converted: ConvertedServer,
 }
 
 /// Whether a server is used.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum ImportState {
     /// It is.
     Active,
     /// Its client does not use it: it is written as a comment.
@@ -61,9 +61,9 @@ pub enum State {
 
 /// Something that is to be known.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Note {
+pub struct ImportNote {
     /// What kind of thing.
-    pub kind: NoteKind,
+    pub kind: ImportNoteKind,
     /// The server, as it is called here, or as its client calls it if it is not here.
     pub server: String,
     /// What, in words.
@@ -72,7 +72,7 @@ pub struct Note {
 
 /// What a note is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NoteKind {
+pub enum ImportNoteKind {
     /// The server has another name now.
     Renamed,
     /// It was declared more than once.
@@ -89,7 +89,7 @@ pub enum NoteKind {
     Ignored,
 }
 
-impl NoteKind {
+impl ImportNoteKind {
     /// Returns the word for it in JSON.
     pub fn word(self) -> &'static str {
         match self {
@@ -105,50 +105,55 @@ impl NoteKind {
 }
 
 /// Makes one set of servers.
-pub fn import(found: Vec<Foreign>) -> Import {
+pub fn import(found: Vec<ForeignServer>) -> ImportPlan {
     let mut notes = Vec::new();
     let groups = merge(found, &mut notes);
     let mut taken = BTreeSet::new();
-    let mut names = Names::default();
+    let mut names = CredentialNames::default();
     let mut servers = Vec::new();
     for (mut foreign, origins, merged) in groups {
         at_home(&mut foreign);
         let name = name(&foreign, &taken);
         taken.insert(name.clone());
         let mut note = |kind, text: String| {
-            notes.push(Note { kind, server: name.to_string(), text });
+            notes.push(ImportNote { kind, server: name.to_string(), text });
         };
         if name.as_str() != foreign.name {
             let client = foreign.origin.format.client();
-            note(NoteKind::Renamed, format!("{client} calls it {}", quoted(&foreign.name)));
+            note(ImportNoteKind::Renamed, format!("{client} calls it {}", quoted(&foreign.name)));
         }
-        merged.into_iter().for_each(|text| note(NoteKind::Merged, text));
+        merged.into_iter().for_each(|text| note(ImportNoteKind::Merged, text));
         let mut converted = server::convert(&foreign, &name, &mut names);
         let state = state(&foreign, &name, &mut converted);
         match &state {
-            State::Active => {}
-            State::Disabled => {
+            ImportState::Active => {}
+            ImportState::Disabled => {
                 let client = foreign.origin.format.client();
-                note(NoteKind::Disabled, format!("{client} does not use it; it is a comment"));
+                note(
+                    ImportNoteKind::Disabled,
+                    format!("{client} does not use it; it is a comment"),
+                );
             }
-            State::Refused(reason) => note(NoteKind::Refused, format!("{reason}; it is a comment")),
+            ImportState::Refused(reason) => {
+                note(ImportNoteKind::Refused, format!("{reason}; it is a comment"))
+            }
         }
         for change in &converted.changes {
-            note(NoteKind::Changed, change.clone());
+            note(ImportNoteKind::Changed, change.clone());
         }
         if !foreign.ignored.is_empty() {
             let keys = foreign.ignored.join(", ");
-            note(NoteKind::Ignored, format!("not taken over: {keys}"));
+            note(ImportNoteKind::Ignored, format!("not taken over: {keys}"));
         }
-        servers.push(Imported { name, origins, state, converted });
+        servers.push(ImportedServer { name, origins, state, converted });
     }
-    Import { servers, notes }
+    ImportPlan { servers, notes }
 }
 
-impl Import {
+impl ImportPlan {
     /// Returns the credentials that the servers in use refer to, with these servers.
-    pub fn credentials(&self) -> Vec<(&Credential, Vec<&Imported>)> {
-        let mut needed: Vec<(&Credential, Vec<&Imported>)> = Vec::new();
+    pub fn credentials(&self) -> Vec<(&ServerCredential, Vec<&ImportedServer>)> {
+        let mut needed: Vec<(&ServerCredential, Vec<&ImportedServer>)> = Vec::new();
         for server in self.active() {
             for credential in &server.converted.credentials {
                 match needed.iter_mut().find(|(known, _)| known.name == credential.name) {
@@ -173,8 +178,8 @@ impl Import {
     }
 
     /// Returns the servers that are used.
-    pub fn active(&self) -> impl Iterator<Item = &Imported> {
-        self.servers.iter().filter(|server| server.state == State::Active)
+    pub fn active(&self) -> impl Iterator<Item = &ImportedServer> {
+        self.servers.iter().filter(|server| server.state == ImportState::Active)
     }
 
     /// Returns the files that servers were read from, each once.
@@ -191,15 +196,19 @@ impl Import {
 }
 
 /// A server, where it was declared, and what is to be said of its being declared more than once.
-type Group = (Foreign, Vec<Origin>, Vec<String>);
+type Group = (ForeignServer, Vec<DeclarationOrigin>, Vec<String>);
 
 /// Makes one of what is declared several times, and leaves out what is this service itself.
-fn merge(found: Vec<Foreign>, notes: &mut Vec<Note>) -> Vec<Group> {
+fn merge(found: Vec<ForeignServer>, notes: &mut Vec<ImportNote>) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     for foreign in found {
         if foreign.way.as_ref().is_ok_and(is_ourselves) {
             let text = format!("it is this service itself ({}), and is left out", foreign.origin);
-            notes.push(Note { kind: NoteKind::LeftOut, server: shown(&foreign.name), text });
+            notes.push(ImportNote {
+                kind: ImportNoteKind::LeftOut,
+                server: shown(&foreign.name),
+                text,
+            });
             continue;
         }
         let is_same = |known: &&mut Group| known.0.way.is_ok() && known.0.way == foreign.way;
@@ -235,41 +244,41 @@ fn merge(found: Vec<Foreign>, notes: &mut Vec<Note>) -> Vec<Group> {
 }
 
 /// Tells whether a server is this service: at our address, or by the bridge to it.
-fn is_ourselves(way: &Way) -> bool {
+fn is_ourselves(way: &ForeignTransport) -> bool {
     match way {
-        Way::Endpoint { url, .. } => url
+        ForeignTransport::Endpoint { url, .. } => url
             .as_plain()
             .and_then(|url| url.parse().ok())
             .is_some_and(|url| load::is_ourselves(&url, defaults::HTTP_ADDRESS)),
-        Way::Program { command, args, .. } => {
+        ForeignTransport::Program { command, args, .. } => {
             let program = command.as_plain().and_then(|command| command.rsplit('/').next());
-            let first = args.first().and_then(Text::as_plain);
+            let first = args.first().and_then(ForeignText::as_plain);
             program == Some("metamcp") && first == Some("stdio")
         }
     }
 }
 
 /// Gives a program of a project that is named by a path from there the directory that is meant.
-fn at_home(foreign: &mut Foreign) {
-    let Ok(Way::Program { command, args, cwd, .. }) = &mut foreign.way else { return };
+fn at_home(foreign: &mut ForeignServer) {
+    let Ok(ForeignTransport::Program { command, args, cwd, .. }) = &mut foreign.way else { return };
     let Some(project) = &foreign.origin.project else { return };
-    let is_relative = |text: &Text| {
+    let is_relative = |text: &ForeignText| {
         let is_from_here =
             |text: &str| text.starts_with("./") || text.starts_with("../") || text == ".";
         text.as_plain().is_some_and(is_from_here)
     };
     if cwd.is_none() && (is_relative(command) || args.iter().any(is_relative)) {
-        *cwd = Some(Text::plain(project));
+        *cwd = Some(ForeignText::plain(project));
     }
     if is_relative(command)
         && let Some(path) = command.as_plain()
     {
-        *command = Text::plain(&format!("{project}/{}", path.trim_start_matches("./")));
+        *command = ForeignText::plain(&format!("{project}/{}", path.trim_start_matches("./")));
     }
 }
 
 /// Returns a name that follows our grammar and that nobody has.
-fn name(foreign: &Foreign, taken: &BTreeSet<ServerName>) -> ServerName {
+fn name(foreign: &ForeignServer, taken: &BTreeSet<ServerName>) -> ServerName {
     let base = legal(&foreign.name);
     let client = foreign.origin.format.word();
     // Names of a format's word and a number are never used up.
@@ -299,19 +308,23 @@ fn legal(text: &str) -> String {
 }
 
 /// Tells whether a server can be used, by what our own loader says of it.
-fn state(foreign: &Foreign, name: &ServerName, converted: &mut Converted) -> State {
+fn state(
+    foreign: &ForeignServer,
+    name: &ServerName,
+    converted: &mut ConvertedServer,
+) -> ImportState {
     if let Some(reason) = converted.refused.take() {
-        return State::Refused(reason);
+        return ImportState::Refused(reason);
     }
     let text = to_toml::table(name, &converted.settings);
     match load::content(Path::new("imported.toml"), &text) {
-        Ok(_) if foreign.is_disabled => State::Disabled,
-        Ok(_) => State::Active,
-        Err(LoadError::Content(mistake)) => State::Refused(match mistake.help {
+        Ok(_) if foreign.is_disabled => ImportState::Disabled,
+        Ok(_) => ImportState::Active,
+        Err(LoadError::Content(mistake)) => ImportState::Refused(match mistake.help {
             Some(help) => format!("{}: {help}", mistake.message),
             None => mistake.message,
         }),
-        Err(LoadError::Read { .. }) => State::Refused("it cannot be read back".to_owned()),
+        Err(LoadError::Read { .. }) => ImportState::Refused("it cannot be read back".to_owned()),
     }
 }
 

@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::{
-    plan::{Import, Imported, NoteKind, State},
-    server::Setting,
+    plan::{ImportNoteKind, ImportPlan, ImportState, ImportedServer},
+    server::ServerSetting,
 };
 use crate::redact::is_unruly;
 
 /// Where what is written is to be kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum ReportTarget {
     /// In a configuration file.
     File,
     /// In a module of NixOS.
@@ -22,7 +22,7 @@ pub(super) enum Place {
 }
 
 /// Returns the lines at the head of what is written.
-pub(super) fn head(import: &Import, place: Place) -> Vec<String> {
+pub(super) fn head(import: &ImportPlan, place: ReportTarget) -> Vec<String> {
     let mut lines = vec!["Written by `metamcp import`, which read".to_owned()];
     for (client, file) in import.sources() {
         lines.push(format!("  {file} ({client})"));
@@ -38,16 +38,18 @@ pub(super) fn head(import: &Import, place: Place) -> Vec<String> {
 }
 
 /// Says which credentials are to be made.
-fn credentials(import: &Import, place: Place) -> Vec<String> {
+fn credentials(import: &ImportPlan, place: ReportTarget) -> Vec<String> {
     let needed = import.credentials();
     if needed.is_empty() {
         return Vec::new();
     }
     let what = match place {
-        Place::File => {
+        ReportTarget::File => {
             "Credentials to be made, each a file (LoadCredential=NAME:/path of the unit):"
         }
-        Place::Module => "Files with secrets to be made, which only root need be able to read:",
+        ReportTarget::Module => {
+            "Files with secrets to be made, which only root need be able to read:"
+        }
     };
     let mut lines = vec![what.to_owned()];
     for (credential, servers) in needed {
@@ -55,8 +57,8 @@ fn credentials(import: &Import, place: Place) -> Vec<String> {
         let origin = first.map(|origin| format!(" in {}", origin.file)).unwrap_or_default();
         let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
         let name = match place {
-            Place::File => credential.name.clone(),
-            Place::Module => credential.path(),
+            ReportTarget::File => credential.name.clone(),
+            ReportTarget::Module => credential.path(),
         };
         let holds = &credential.holds;
         lines.push(format!("  {name}: {holds}, for {}{origin}", names.join(", ")));
@@ -65,14 +67,14 @@ fn credentials(import: &Import, place: Place) -> Vec<String> {
 }
 
 /// Says which variables are to be set.
-fn variables(import: &Import, place: Place) -> Vec<String> {
+fn variables(import: &ImportPlan, place: ReportTarget) -> Vec<String> {
     let needed = import.variables();
     if needed.is_empty() {
         return Vec::new();
     }
     let how = match place {
-        Place::File => "Environment= of the unit",
-        Place::Module => "systemd.services.metamcp.environment",
+        ReportTarget::File => "Environment= of the unit",
+        ReportTarget::Module => "systemd.services.metamcp.environment",
     };
     let mut lines = vec![format!("Variables to be set for the service ({how}):")];
     for (name, servers) in needed {
@@ -82,14 +84,14 @@ fn variables(import: &Import, place: Place) -> Vec<String> {
 }
 
 /// Says which programs the servers look for. A service has few in its path on NixOS.
-fn programs(import: &Import, place: Place) -> Vec<String> {
+fn programs(import: &ImportPlan, place: ReportTarget) -> Vec<String> {
     let mut programs: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for server in import.active() {
         if let Some(program) = program(server) {
             programs.entry(program).or_default().push(server.name.as_str());
         }
     }
-    if place == Place::File || programs.is_empty() {
+    if place == ReportTarget::File || programs.is_empty() {
         return Vec::new();
     }
     let what = "Programs to be had from `package` or `extraPackages` of the servers:".to_owned();
@@ -101,12 +103,12 @@ fn programs(import: &Import, place: Place) -> Vec<String> {
 }
 
 /// Returns the program that is looked for to start a server.
-pub(super) fn program(server: &Imported) -> Option<String> {
+pub(super) fn program(server: &ImportedServer) -> Option<String> {
     let find = |key| server.converted.settings.iter().find(|(known, _)| *known == key);
-    let (_, Setting::Text(command)) = find("command")? else { return None };
+    let (_, ServerSetting::Text(command)) = find("command")? else { return None };
     let program = match find("args") {
         // What a shell is to start stands in its script.
-        Some((_, Setting::List(args))) if command == "/bin/sh" => {
+        Some((_, ServerSetting::List(args))) if command == "/bin/sh" => {
             args.get(1)?.strip_prefix("exec ")?.split(' ').next()?
         }
         _ => command,
@@ -115,11 +117,13 @@ pub(super) fn program(server: &Imported) -> Option<String> {
 }
 
 /// Returns the lines above one server.
-pub(super) fn about(import: &Import, server: &Imported) -> Vec<String> {
+pub(super) fn about(import: &ImportPlan, server: &ImportedServer) -> Vec<String> {
     let mut lines: Vec<String> = server.origins.iter().map(ToString::to_string).collect();
     let name = server.name.as_str();
     let notes = import.notes.iter().filter(|note| note.server == name);
-    lines.extend(notes.filter(|note| note.kind != NoteKind::Merged).map(|note| note.text.clone()));
+    lines.extend(
+        notes.filter(|note| note.kind != ImportNoteKind::Merged).map(|note| note.text.clone()),
+    );
     lines
 }
 
@@ -128,10 +132,10 @@ pub(super) fn tame(text: &str) -> String {
     text.replace(is_unruly, " ")
 }
 
-impl Import {
+impl ImportPlan {
     /// Returns what somebody has to know and to do, each on a line; for NixOS if `is_nix`.
     pub fn in_words(&self, is_nix: bool) -> String {
-        let place = if is_nix { Place::Module } else { Place::File };
+        let place = if is_nix { ReportTarget::Module } else { ReportTarget::File };
         let mut lines = Vec::new();
         for note in &self.notes {
             lines.push(format!("{}: {}", note.server, note.text));
@@ -175,7 +179,7 @@ impl Import {
     }
 }
 
-fn server(server: &Imported) -> Value {
+fn server(server: &ImportedServer) -> Value {
     let origins: Vec<Value> = server
         .origins
         .iter()
@@ -191,17 +195,17 @@ fn server(server: &Imported) -> Value {
         .iter()
         .map(|(key, setting)| {
             let value = match setting {
-                Setting::Text(text) => json!(text),
-                Setting::List(items) => json!(items),
-                Setting::Table(members) => json!(members),
+                ServerSetting::Text(text) => json!(text),
+                ServerSetting::List(items) => json!(items),
+                ServerSetting::Table(members) => json!(members),
             };
             ((*key).to_owned(), value)
         })
         .collect();
     let (state, reason) = match &server.state {
-        State::Active => ("active", None),
-        State::Disabled => ("disabled", None),
-        State::Refused(reason) => ("refused", Some(reason)),
+        ImportState::Active => ("active", None),
+        ImportState::Disabled => ("disabled", None),
+        ImportState::Refused(reason) => ("refused", Some(reason)),
     };
     json!({
         "name": server.name, "state": state, "reason": reason,

@@ -5,20 +5,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    arguments::{self, Part, line_has_secret},
-    credentials::{Credential, Identity, Names},
-    foreign::{Foreign, Way},
+    arguments::{self, ArgumentPart, line_has_secret},
+    credentials::{CredentialIdentity, CredentialNames, ServerCredential},
+    foreign::{ForeignServer, ForeignTransport},
     secret::{HIDDEN, SCHEMES, is_secret, is_secret_name, looks_secret},
-    value::{Piece, Text},
+    value::{ForeignText, TextPiece},
 };
 use crate::{
-    config::{Lifecycle, stateful, variables},
+    config::{LifecycleConfig, stateful, variables},
     name::ServerName,
 };
 
 /// A value of one key of a server's table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Setting {
+pub(super) enum ServerSetting {
     Text(String),
     List(Vec<String>),
     Table(BTreeMap<String, String>),
@@ -26,13 +26,13 @@ pub(super) enum Setting {
 
 /// What stands in our configuration of one server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Converted {
+pub(super) struct ConvertedServer {
     /// The keys, in the order in which they are written.
-    pub(super) settings: Vec<(&'static str, Setting)>,
+    pub(super) settings: Vec<(&'static str, ServerSetting)>,
     /// Why it cannot be used as it stands there.
     pub(super) refused: Option<String>,
     /// What it refers to.
-    pub(super) credentials: Vec<Credential>,
+    pub(super) credentials: Vec<ServerCredential>,
     /// The variables of the service's environment that it refers to.
     pub(super) variables: BTreeSet<String>,
     /// What is another thing than it was, in words.
@@ -40,13 +40,17 @@ pub(super) struct Converted {
 }
 
 /// Converts one server, which will be called `name`.
-pub(super) fn convert(foreign: &Foreign, name: &ServerName, names: &mut Names) -> Converted {
-    let mut converter = Converter { foreign, name, names, out: Converted::default() };
+pub(super) fn convert(
+    foreign: &ForeignServer,
+    name: &ServerName,
+    names: &mut CredentialNames,
+) -> ConvertedServer {
+    let mut converter = Converter { foreign, name, names, out: ConvertedServer::default() };
     match &foreign.way {
-        Ok(Way::Program { command, args, env, cwd }) => {
+        Ok(ForeignTransport::Program { command, args, env, cwd }) => {
             converter.program(command, args, env, cwd.as_ref());
         }
-        Ok(Way::Endpoint { url, headers }) => converter.endpoint(url, headers),
+        Ok(ForeignTransport::Endpoint { url, headers }) => converter.endpoint(url, headers),
         Err(reason) => converter.refuse(reason.clone()),
     }
     converter.times();
@@ -54,10 +58,10 @@ pub(super) fn convert(foreign: &Foreign, name: &ServerName, names: &mut Names) -
 }
 
 struct Converter<'a> {
-    foreign: &'a Foreign,
+    foreign: &'a ForeignServer,
     name: &'a ServerName,
-    names: &'a mut Names,
-    out: Converted,
+    names: &'a mut CredentialNames,
+    out: ConvertedServer,
 }
 
 impl Converter<'_> {
@@ -66,11 +70,11 @@ impl Converter<'_> {
         self.out.refused.get_or_insert(reason);
     }
 
-    fn set(&mut self, key: &'static str, setting: Setting) {
+    fn set(&mut self, key: &'static str, setting: ServerSetting) {
         let is_empty = match &setting {
-            Setting::Text(_) => false,
-            Setting::List(items) => items.is_empty(),
-            Setting::Table(members) => members.is_empty(),
+            ServerSetting::Text(_) => false,
+            ServerSetting::List(items) => items.is_empty(),
+            ServerSetting::Table(members) => members.is_empty(),
         };
         if !is_empty {
             self.out.settings.push((key, setting));
@@ -79,10 +83,10 @@ impl Converter<'_> {
 
     fn program(
         &mut self,
-        command: &Text,
-        args: &[Text],
-        env: &BTreeMap<String, Text>,
-        cwd: Option<&Text>,
+        command: &ForeignText,
+        args: &[ForeignText],
+        env: &BTreeMap<String, ForeignText>,
+        cwd: Option<&ForeignText>,
     ) {
         let mut variables = BTreeMap::new();
         for (name, value) in env {
@@ -99,15 +103,15 @@ impl Converter<'_> {
                 "all clients share {state}; with `sharing = \"session\"` each has its own"
             ));
         }
-        self.set("command", Setting::Text(command));
-        self.set("args", Setting::List(args));
-        self.set("env", Setting::Table(variables));
+        self.set("command", ServerSetting::Text(command));
+        self.set("args", ServerSetting::List(args));
+        self.set("env", ServerSetting::Table(variables));
         if let Some(cwd) = cwd {
             match cwd.as_plain() {
                 Some(path) if looks_secret(path) => {
                     self.refuse("its `cwd` looks like a secret".to_owned());
                 }
-                Some(path) => self.set("cwd", Setting::Text(path.to_owned())),
+                Some(path) => self.set("cwd", ServerSetting::Text(path.to_owned())),
                 None => self.refuse("its `cwd` has parts that are known only later".to_owned()),
             }
         }
@@ -116,8 +120,8 @@ impl Converter<'_> {
     /// Returns program and arguments: as they are, or for a shell that puts variables into them.
     fn command_line(
         &mut self,
-        command: &Text,
-        args: &[Text],
+        command: &ForeignText,
+        args: &[ForeignText],
         variables: &mut BTreeMap<String, String>,
     ) -> (String, Vec<String>) {
         let mut words = Vec::new();
@@ -126,10 +130,11 @@ impl Converter<'_> {
             words.push(arguments::parts(flag, argument, index));
             flag = argument.as_plain().filter(|_| index > 0);
         }
-        let is_plain =
-            |parts: &Vec<Part>| !parts.iter().any(|part| matches!(part, Part::Value { .. }));
+        let is_plain = |parts: &Vec<ArgumentPart>| {
+            !parts.iter().any(|part| matches!(part, ArgumentPart::Value { .. }))
+        };
         if words.iter().all(is_plain) {
-            let whole = |text: &Text| text.as_plain().unwrap_or_default().to_owned();
+            let whole = |text: &ForeignText| text.as_plain().unwrap_or_default().to_owned();
             return (whole(command), args.iter().map(whole).collect());
         }
         let mut line = "exec".to_owned();
@@ -140,8 +145,8 @@ impl Converter<'_> {
             }
             for part in parts {
                 match part {
-                    Part::Text(text) => line.push_str(&arguments::quoted(&text)),
-                    Part::Value { key, value } => {
+                    ArgumentPart::Text(text) => line.push_str(&arguments::quoted(&text)),
+                    ArgumentPart::Value { key, value } => {
                         let name = self.variable(&key, &value, variables);
                         line.push_str(&format!("\"${name}\""));
                     }
@@ -159,13 +164,13 @@ impl Converter<'_> {
     fn variable(
         &mut self,
         key: &str,
-        value: &Text,
+        value: &ForeignText,
         variables: &mut BTreeMap<String, String>,
     ) -> String {
         let reference = self.reference(key, value, true);
         // The name of a variable of the client is a good one as it is.
         let base = match &value.0[..] {
-            [Piece::Variable { name, .. }] => name.clone(),
+            [TextPiece::Variable { name, .. }] => name.clone(),
             _ => arguments::variable(key),
         };
         let mut name = base.clone();
@@ -178,7 +183,7 @@ impl Converter<'_> {
         name
     }
 
-    fn endpoint(&mut self, url: &Text, headers: &BTreeMap<String, Text>) {
+    fn endpoint(&mut self, url: &ForeignText, headers: &BTreeMap<String, ForeignText>) {
         let shown = shown_url(url);
         if url.as_plain().is_none() {
             self.refuse("its `url` has variables, for which a `url` has no place: write what they stand for".to_owned());
@@ -187,7 +192,7 @@ impl Converter<'_> {
                 "its `url` holds a secret, for which a `url` has no place: a header has".to_owned(),
             );
         }
-        self.set("url", Setting::Text(shown));
+        self.set("url", ServerSetting::Text(shown));
         let mut table = BTreeMap::new();
         for (name, value) in headers {
             if !variables::is_header(name) {
@@ -197,17 +202,17 @@ impl Converter<'_> {
             let value = self.reference(name, value, false);
             table.insert(name.clone(), value);
         }
-        self.set("headers", Setting::Table(table));
+        self.set("headers", ServerSetting::Table(table));
     }
 
     /// Returns a value of `env` or `headers`: a literal, or a reference to where it will be.
-    fn reference(&mut self, key: &str, value: &Text, must_be_reference: bool) -> String {
+    fn reference(&mut self, key: &str, value: &ForeignText, must_be_reference: bool) -> String {
         if let Some(word) = value.foreign() {
             self.refuse(format!("it uses `${{{word}}}`, which only {} understands", self.client()));
             return String::new();
         }
         match &value.0[..] {
-            [Piece::Variable { name, has_default }] => {
+            [TextPiece::Variable { name, has_default }] => {
                 if *has_default {
                     self.out.changes.push(format!(
                         "{} had a default for `{name}`, which is not taken over: set the variable",
@@ -217,7 +222,7 @@ impl Converter<'_> {
                 self.out.variables.insert(name.clone());
                 return format!("env:{name}");
             }
-            [Piece::Input(id)] => {
+            [TextPiece::Input(id)] => {
                 let question = match self.foreign.inputs.get(id).map(String::as_str) {
                     Some("") | None => String::new(),
                     Some(_) if looks_secret(id) => String::new(),
@@ -226,7 +231,7 @@ impl Converter<'_> {
                 };
                 let holds = format!("what {} asks for{question}", self.client());
                 let file = self.foreign.origin.file.clone();
-                let identity = Identity::Input { file, id: id.clone() };
+                let identity = CredentialIdentity::Input { file, id: id.clone() };
                 return self.credential(
                     identity,
                     if looks_secret(id) { key } else { id },
@@ -234,14 +239,14 @@ impl Converter<'_> {
                     None,
                 );
             }
-            [Piece::File(path)] => {
+            [TextPiece::File(path)] => {
                 let holds = match looks_secret(path) {
                     true => "the content of the file that is named there".to_owned(),
                     false => format!("the content of {path}"),
                 };
                 let file =
                     Some(path.clone()).filter(|path| path.starts_with('/') && !looks_secret(path));
-                return self.credential(Identity::File(path.clone()), key, holds, file);
+                return self.credential(CredentialIdentity::File(path.clone()), key, holds, file);
             }
             _ => {}
         }
@@ -249,7 +254,7 @@ impl Converter<'_> {
             let holds = in_words(value);
             let value = format!("{value:?}");
             return self.credential(
-                Identity::Value { key: key.to_owned(), value },
+                CredentialIdentity::Value { key: key.to_owned(), value },
                 key,
                 holds,
                 None,
@@ -262,7 +267,8 @@ impl Converter<'_> {
                 Some(index) => format!("the argument number {index}"),
                 None => format!("the value of `{key}`"),
             };
-            let identity = Identity::Value { key: key.to_owned(), value: text.to_owned() };
+            let identity =
+                CredentialIdentity::Value { key: key.to_owned(), value: text.to_owned() };
             return self.credential(identity, key, holds, None);
         }
         text.to_owned()
@@ -274,7 +280,7 @@ impl Converter<'_> {
 
     fn credential(
         &mut self,
-        identity: Identity,
+        identity: CredentialIdentity,
         key: &str,
         holds: String,
         file: Option<String>,
@@ -282,7 +288,7 @@ impl Converter<'_> {
         let name = self.names.name(identity, self.name, key);
         let reference = format!("credential:{name}");
         if !self.out.credentials.iter().any(|known| known.name == name) {
-            self.out.credentials.push(Credential { name, holds, file });
+            self.out.credentials.push(ServerCredential { name, holds, file });
         }
         reference
     }
@@ -290,21 +296,21 @@ impl Converter<'_> {
     /// Sets what is said of times.
     fn times(&mut self) {
         if let Some(ms) = self.foreign.start_timeout_ms {
-            self.set("start_timeout", Setting::Text(duration(ms)));
+            self.set("start_timeout", ServerSetting::Text(duration(ms)));
         }
         match self.foreign.lifecycle {
-            None | Some(Lifecycle::Pooled) => {}
-            Some(Lifecycle::KeepAlive { idle_timeout: None }) => {
-                self.set("lifecycle", Setting::Text("keep-alive".to_owned()));
+            None | Some(LifecycleConfig::Pooled) => {}
+            Some(LifecycleConfig::KeepAlive { idle_timeout: None }) => {
+                self.set("lifecycle", ServerSetting::Text("keep-alive".to_owned()));
             }
-            Some(Lifecycle::KeepAlive { idle_timeout: Some(idle) }) => {
+            Some(LifecycleConfig::KeepAlive { idle_timeout: Some(idle) }) => {
                 let ms = u64::try_from(idle.as_millis()).unwrap_or(u64::MAX);
                 let table = [("mode", "keep-alive".to_owned()), ("idle_timeout", duration(ms))];
                 let table = table.map(|(key, value)| (key.to_owned(), value)).into();
-                self.set("lifecycle", Setting::Table(table));
+                self.set("lifecycle", ServerSetting::Table(table));
             }
-            Some(Lifecycle::Ephemeral) => {
-                self.set("lifecycle", Setting::Text("ephemeral".to_owned()));
+            Some(LifecycleConfig::Ephemeral) => {
+                self.set("lifecycle", ServerSetting::Text("ephemeral".to_owned()));
             }
         }
     }
@@ -324,31 +330,31 @@ fn duration(ms: u64) -> String {
 }
 
 /// Says what a value of several parts is made of, and of texts no more than a scheme.
-fn in_words(value: &Text) -> String {
+fn in_words(value: &ForeignText) -> String {
     let words: Vec<String> = value
         .0
         .iter()
         .map(|piece| match piece {
-            Piece::Text(text) if SCHEMES.contains(&text.as_str()) => format!("`{text}`"),
-            Piece::Text(_) => "the text there".to_owned(),
-            Piece::Variable { name, .. } => format!("the value of ${name}"),
-            Piece::Input(_) => "what is asked for".to_owned(),
-            Piece::File(_) => "the content of the file there".to_owned(),
-            Piece::Foreign(word) => format!("`{word}`"),
+            TextPiece::Text(text) if SCHEMES.contains(&text.as_str()) => format!("`{text}`"),
+            TextPiece::Text(_) => "the text there".to_owned(),
+            TextPiece::Variable { name, .. } => format!("the value of ${name}"),
+            TextPiece::Input(_) => "what is asked for".to_owned(),
+            TextPiece::File(_) => "the content of the file there".to_owned(),
+            TextPiece::Foreign(word) => format!("`{word}`"),
         })
         .collect();
     format!("{}, together", words.join(" and "))
 }
 
 /// Returns a URL as it may be shown: with variables by their names, and without secrets.
-fn shown_url(url: &Text) -> String {
+fn shown_url(url: &ForeignText) -> String {
     let whole: String = url
         .0
         .iter()
         .map(|piece| match piece {
-            Piece::Text(text) => text.clone(),
-            Piece::Variable { name, .. } => format!("${{{name}}}"),
-            Piece::Input(_) | Piece::File(_) | Piece::Foreign(_) => HIDDEN.to_owned(),
+            TextPiece::Text(text) => text.clone(),
+            TextPiece::Variable { name, .. } => format!("${{{name}}}"),
+            TextPiece::Input(_) | TextPiece::File(_) | TextPiece::Foreign(_) => HIDDEN.to_owned(),
         })
         .collect();
     let (scheme, rest) = whole.split_once("://").unwrap_or(("", &whole));

@@ -74,7 +74,7 @@ const EXAMPLES: [Example; 9] = [
 ];
 
 impl Example {
-    fn read(&self) -> Vec<Foreign> {
+    fn read(&self) -> Vec<ForeignServer> {
         let path = Path::new(self.path);
         let context = context_of(path, Some(Path::new("/home/ada")));
         assert_eq!(context.project.as_deref(), self.project, "{}", self.path);
@@ -84,18 +84,18 @@ impl Example {
 }
 
 /// Imports a text as the file at `path`.
-fn imported(path: &str, text: &str) -> Import {
+fn imported(path: &str, text: &str) -> ImportPlan {
     let path = Path::new(path);
     let context = context_of(path, Some(Path::new("/home/ada")));
     import(read(path, text, None, &context).expect("readable"))
 }
 
-fn mcp_servers(servers: &str) -> Import {
+fn mcp_servers(servers: &str) -> ImportPlan {
     imported("/srv/shop/.mcp.json", &format!("{{\"mcpServers\": {servers}}}"))
 }
 
 /// Everything that anybody is shown of an import.
-fn all_of(import: &Import) -> String {
+fn all_of(import: &ImportPlan) -> String {
     let json = import.to_json().to_string();
     [import.to_toml(), import.to_nix(), json, import.in_words(false)].concat()
 }
@@ -168,7 +168,7 @@ fn a_secret_does_not_come_out_wherever_it_stands() {
 #[test]
 fn what_cannot_be_read_is_refused_without_being_quoted() {
     let of = |path: &str, text: &str| {
-        let error = read(Path::new(path), text, None, &Context::default()).expect_err(text);
+        let error = read(Path::new(path), text, None, &ImportContext::default()).expect_err(text);
         assert!(!error.hint().is_empty());
         error.to_string()
     };
@@ -189,25 +189,25 @@ fn what_cannot_be_read_is_refused_without_being_quoted() {
 #[test]
 fn a_format_is_told_by_what_is_in_a_file_and_by_its_name() {
     for (path, text, format) in [
-        ("x.json", "{\"mcpServers\": {}}", Format::ClaudeCode),
-        ("/h/.cursor/mcp.json", "{\"mcpServers\": {}}", Format::Cursor),
-        ("claude_desktop_config.json", "{\"mcpServers\": {}}", Format::ClaudeDesktop),
-        ("mcp_config.json", "{\"mcpServers\": {}}", Format::Windsurf),
-        (".claude.json", "{}", Format::ClaudeCode),
-        ("x.json", "{\"projects\": {}}", Format::ClaudeCode),
-        ("x.json", "{\"servers\": {}}", Format::VsCode),
-        ("settings.json", "{\"mcp\": {}}", Format::VsCode),
-        ("x.json", "{\"mcp\": {}}", Format::OpenCode),
-        ("x.toml", "", Format::Codex),
+        ("x.json", "{\"mcpServers\": {}}", ImportFormat::ClaudeCode),
+        ("/h/.cursor/mcp.json", "{\"mcpServers\": {}}", ImportFormat::Cursor),
+        ("claude_desktop_config.json", "{\"mcpServers\": {}}", ImportFormat::ClaudeDesktop),
+        ("mcp_config.json", "{\"mcpServers\": {}}", ImportFormat::Windsurf),
+        (".claude.json", "{}", ImportFormat::ClaudeCode),
+        ("x.json", "{\"projects\": {}}", ImportFormat::ClaudeCode),
+        ("x.json", "{\"servers\": {}}", ImportFormat::VsCode),
+        ("settings.json", "{\"mcp\": {}}", ImportFormat::VsCode),
+        ("x.json", "{\"mcp\": {}}", ImportFormat::OpenCode),
+        ("x.toml", "", ImportFormat::Codex),
     ] {
         let found = document::read(Path::new(path), text, None).expect(path);
         assert_eq!(found.0, format, "{path} {text}");
     }
     let text = "{\"mcpServers\": {\"a\": {\"command\": \"x\"}}}";
-    let found = read(Path::new("x"), text, Some(Format::Windsurf), &Context::default());
-    assert_eq!(found.expect("readable")[0].origin.format, Format::Windsurf);
-    for format in Format::ALL {
-        assert_eq!(Format::of_word(format.word()), Some(format));
+    let found = read(Path::new("x"), text, Some(ImportFormat::Windsurf), &ImportContext::default());
+    assert_eq!(found.expect("readable")[0].origin.format, ImportFormat::Windsurf);
+    for format in ImportFormat::ALL {
+        assert_eq!(ImportFormat::of_word(format.word()), Some(format));
     }
 }
 
@@ -225,7 +225,7 @@ fn a_name_that_is_none_is_made_one_and_stays_the_only_one() {
         names,
         ["server", "a-b", "a-very-long-name-that-nobody-would-want", "a-b-claude-code", "a_b", "n",]
     );
-    let renamed = import.notes.iter().filter(|note| note.kind == NoteKind::Renamed);
+    let renamed = import.notes.iter().filter(|note| note.kind == ImportNoteKind::Renamed);
     assert_eq!(renamed.count(), 6);
 }
 
@@ -245,7 +245,7 @@ fn what_several_clients_declare_is_one_server() {
         format!("{{\"mcpServers\": {{\"{name}\": {{\"command\": \"x\", \"env\": {env}{more}}}}}}}")
     };
     let read = |path: &str, text: &str| {
-        read(Path::new(path), text, None, &Context::default()).expect("readable")
+        read(Path::new(path), text, None, &ImportContext::default()).expect("readable")
     };
     let mut found = read("/a/.mcp.json", &server("one", "{\"A\": \"1\"}", ", \"disabled\": true"));
     found.extend(read("/b/.cursor/mcp.json", &server("two", "{\"A\": \"1\"}", "")));
@@ -255,7 +255,7 @@ fn what_several_clients_declare_is_one_server() {
 
     let names: Vec<&str> = import.servers.iter().map(|server| server.name.as_str()).collect();
     assert_eq!(names, ["one", "three"]);
-    assert_eq!(import.servers[0].state, State::Active, "used by one is used");
+    assert_eq!(import.servers[0].state, ImportState::Active, "used by one is used");
     insta::assert_snapshot!(import.in_words(false), @r"
     one: also declared as `two` in Cursor, /b/.cursor/mcp.json
     one: also declared in Windsurf, /c/mcp_config.json, with other variables or headers: those of Claude Code, /a/.mcp.json are taken
@@ -300,7 +300,7 @@ fn what_is_said_of_times_is_taken_over() {
             "# lifecycle = { idle_timeout = \"0s\", mode = \"keep-alive\" }",
         ]
     );
-    assert!(matches!(import.servers[3].state, State::Refused(_)));
+    assert!(matches!(import.servers[3].state, ImportState::Refused(_)));
 }
 
 /// Texts that look like the files of clients, with values of any kind in any place.
@@ -374,7 +374,7 @@ fn documents() -> impl Strategy<Value = serde_json::Value> {
 /// Reads a text as each format, and holds what must hold of whatever comes of it.
 fn holds_for_any(path: &str, text: &str) {
     let context = context_of(Path::new("/srv/shop/.mcp.json"), None);
-    for format in Format::ALL {
+    for format in ImportFormat::ALL {
         if let Ok(found) = read(Path::new(path), text, Some(format), &context) {
             let import = import(found);
             is_taken(&import.to_toml());

@@ -5,22 +5,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    credentials::Credential,
-    plan::{Import, Imported, State},
-    report::{self, Place},
-    server::Setting,
+    credentials::ServerCredential,
+    plan::{ImportPlan, ImportState, ImportedServer},
+    report::{self, ReportTarget},
+    server::ServerSetting,
 };
 
 /// Words that cannot be names. Source: the manual of Nix.
 const KEYWORDS: [&str; 10] =
     ["assert", "else", "if", "in", "inherit", "let", "or", "rec", "then", "with"];
 
-impl Import {
+impl ImportPlan {
     /// Returns a module that sets `services.metamcp.servers`, and `services.metamcp.credentials` for
     /// what cannot stand beside its server; servers that are not used stand in comments.
     pub fn to_nix(&self) -> String {
         let mut out = Writer::default();
-        for line in report::head(self, Place::Module) {
+        for line in report::head(self, ReportTarget::Module) {
             out.comment(&line);
         }
         out.open("{");
@@ -56,21 +56,21 @@ impl Import {
     }
 }
 
-fn write(out: &mut Writer, server: &Imported) {
+fn write(out: &mut Writer, server: &ImportedServer) {
     let settings = &server.converted.settings;
     match &server.state {
-        State::Active => {}
-        State::Disabled => out.comments_from = Some(out.depth),
-        State::Refused(_) if settings.is_empty() => return,
-        State::Refused(_) => out.comments_from = Some(out.depth),
+        ImportState::Active => {}
+        ImportState::Disabled => out.comments_from = Some(out.depth),
+        ImportState::Refused(_) if settings.is_empty() => return,
+        ImportState::Refused(_) => out.comments_from = Some(out.depth),
     }
     out.open(&format!("{} = {{", name(server.name.as_str())));
     let declared = Declared::of(server);
     for (key, setting) in settings {
         match setting {
-            Setting::Text(text) => out.line(&format!("{key} = {};", string(text))),
-            Setting::List(items) => list(out, key, items),
-            Setting::Table(_) if SECRETS_IN.contains(key) => {
+            ServerSetting::Text(text) => out.line(&format!("{key} = {};", string(text))),
+            ServerSetting::List(items) => list(out, key, items),
+            ServerSetting::Table(_) if SECRETS_IN.contains(key) => {
                 if !declared.values.is_empty() {
                     table(out, key, &declared.values);
                 }
@@ -78,7 +78,7 @@ fn write(out: &mut Writer, server: &Imported) {
                     table(out, "credentials", &declared.credentials);
                 }
             }
-            Setting::Table(members) => table(out, key, members),
+            ServerSetting::Table(members) => table(out, key, members),
         }
     }
     if declared.must_spawn {
@@ -123,22 +123,22 @@ struct Declared {
 }
 
 impl Declared {
-    fn of(server: &Imported) -> Self {
+    fn of(server: &ImportedServer) -> Self {
         let mut declared = Self::default();
         let known = &server.converted.credentials;
         for (key, setting) in &server.converted.settings {
             match setting {
-                Setting::Table(members) if SECRETS_IN.contains(key) => {
+                ServerSetting::Table(members) if SECRETS_IN.contains(key) => {
                     members.iter().for_each(|(name, value)| declared.add(name, value, known));
                     declared.is_at_home |= declared.values.values().any(|value| is_at_home(value));
                     declared.must_spawn |= *key == "env"
                         && declared.values.values().any(|value| value.starts_with("env:"));
                 }
-                Setting::Text(text) => declared.is_at_home |= is_at_home(text),
-                Setting::List(items) => {
+                ServerSetting::Text(text) => declared.is_at_home |= is_at_home(text),
+                ServerSetting::List(items) => {
                     declared.is_at_home |= items.iter().any(|item| is_at_home(item));
                 }
-                Setting::Table(_) => {}
+                ServerSetting::Table(_) => {}
             }
         }
         let program = report::program(server);
@@ -146,7 +146,7 @@ impl Declared {
         declared
     }
 
-    fn add(&mut self, key: &str, value: &str, known: &[Credential]) {
+    fn add(&mut self, key: &str, value: &str, known: &[ServerCredential]) {
         let credential = value.strip_prefix("credential:");
         // A credential is called as what gets it, which is a plain name.
         let is_plain = |found: char| found.is_ascii_alphanumeric() || "_-.".contains(found);

@@ -5,17 +5,17 @@
 use toml::Value;
 
 use super::{
-    plan::{Import, Imported, State},
-    report::{self, Place},
-    server::Setting,
+    plan::{ImportPlan, ImportState, ImportedServer},
+    report::{self, ReportTarget},
+    server::ServerSetting,
 };
 use crate::name::ServerName;
 
-impl Import {
+impl ImportPlan {
     /// Returns a configuration file with all servers, those in comments that are not used.
     pub fn to_toml(&self) -> String {
         let mut text = String::new();
-        for line in report::head(self, Place::File) {
+        for line in report::head(self, ReportTarget::File) {
             comment(&mut text, &line);
         }
         for server in &self.servers {
@@ -29,19 +29,19 @@ impl Import {
     }
 }
 
-fn write(text: &mut String, server: &Imported) {
+fn write(text: &mut String, server: &ImportedServer) {
     let table = table(&server.name, &server.converted.settings);
     match &server.state {
-        State::Active => text.push_str(&table),
-        State::Disabled => table.lines().for_each(|line| comment(text, line)),
+        ImportState::Active => text.push_str(&table),
+        ImportState::Disabled => table.lines().for_each(|line| comment(text, line)),
         // Of one of which nothing is known, there is nothing to be corrected.
-        State::Refused(_) if server.converted.settings.is_empty() => {}
-        State::Refused(_) => table.lines().for_each(|line| comment(text, line)),
+        ImportState::Refused(_) if server.converted.settings.is_empty() => {}
+        ImportState::Refused(_) => table.lines().for_each(|line| comment(text, line)),
     }
 }
 
 /// Returns the table of one server.
-pub(super) fn table(name: &ServerName, settings: &[(&'static str, Setting)]) -> String {
+pub(super) fn table(name: &ServerName, settings: &[(&'static str, ServerSetting)]) -> String {
     let mut text = format!("[servers.{name}]\n");
     for (key, setting) in settings {
         text.push_str(&format!("{key} = {}\n", value(setting)));
@@ -49,11 +49,13 @@ pub(super) fn table(name: &ServerName, settings: &[(&'static str, Setting)]) -> 
     text
 }
 
-fn value(setting: &Setting) -> Value {
+fn value(setting: &ServerSetting) -> Value {
     match setting {
-        Setting::Text(text) => Value::String(text.clone()),
-        Setting::List(items) => items.iter().cloned().map(Value::String).collect::<Vec<_>>().into(),
-        Setting::Table(members) => {
+        ServerSetting::Text(text) => Value::String(text.clone()),
+        ServerSetting::List(items) => {
+            items.iter().cloned().map(Value::String).collect::<Vec<_>>().into()
+        }
+        ServerSetting::Table(members) => {
             let members = members.iter().map(|(key, value)| (key.clone(), value.clone().into()));
             Value::Table(members.collect())
         }

@@ -2,11 +2,11 @@
 //!
 //! Pure.
 
-use super::context::Context;
+use super::context::ImportContext;
 
 /// How a client writes such parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Syntax {
+pub(super) enum VariableSyntax {
     /// `${NAME}`, `${NAME:-default}`, `${env:NAME}`, `${input:ID}`, `${file:PATH}`, `${userHome}`.
     Dollar,
     /// `{env:NAME}`, `{file:PATH}`.
@@ -17,7 +17,7 @@ pub(super) enum Syntax {
 
 /// A part of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Piece {
+pub(super) enum TextPiece {
     /// What stands for itself.
     Text(String),
     /// A variable of the client's environment.
@@ -37,36 +37,36 @@ pub(super) enum Piece {
 
 /// A text of a client. Empty pieces are left out, and no two texts stand side by side.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Text(pub(super) Vec<Piece>);
+pub(super) struct ForeignText(pub(super) Vec<TextPiece>);
 
-impl Text {
+impl ForeignText {
     /// Returns a text that stands for itself.
     pub(super) fn plain(text: &str) -> Self {
         let mut found = Self::default();
-        found.push(Piece::Text(text.to_owned()));
+        found.push(TextPiece::Text(text.to_owned()));
         found
     }
 
     /// Returns a variable of the client's environment.
     pub(super) fn variable(name: &str) -> Self {
-        Self(vec![Piece::Variable { name: name.to_owned(), has_default: false }])
+        Self(vec![TextPiece::Variable { name: name.to_owned(), has_default: false }])
     }
 
     /// Reads a text as a client writes it.
-    pub(super) fn read(text: &str, syntax: Syntax, context: &Context) -> Self {
+    pub(super) fn read(text: &str, syntax: VariableSyntax, context: &ImportContext) -> Self {
         let open = match syntax {
-            Syntax::Dollar => "${",
-            Syntax::Braces => "{",
-            Syntax::Plain => return Self::plain(text),
+            VariableSyntax::Dollar => "${",
+            VariableSyntax::Braces => "{",
+            VariableSyntax::Plain => return Self::plain(text),
         };
         let mut found = Self::default();
         let mut rest = text;
         while let Some((before, after)) = rest.split_once(open) {
-            found.push(Piece::Text(before.to_owned()));
+            found.push(TextPiece::Text(before.to_owned()));
             let piece = after.split_once('}').and_then(|(inside, rest)| {
                 let piece = match syntax {
-                    Syntax::Dollar => dollar(inside, context),
-                    Syntax::Braces | Syntax::Plain => braces(inside, context),
+                    VariableSyntax::Dollar => dollar(inside, context),
+                    VariableSyntax::Braces | VariableSyntax::Plain => braces(inside, context),
                 };
                 piece.map(|piece| (piece, rest))
             });
@@ -77,20 +77,20 @@ impl Text {
                 }
                 // It opens nothing.
                 None => {
-                    found.push(Piece::Text(open.to_owned()));
+                    found.push(TextPiece::Text(open.to_owned()));
                     rest = after;
                 }
             }
         }
-        found.push(Piece::Text(rest.to_owned()));
+        found.push(TextPiece::Text(rest.to_owned()));
         found
     }
 
     /// Adds a piece at the end.
-    pub(super) fn push(&mut self, piece: Piece) {
+    pub(super) fn push(&mut self, piece: TextPiece) {
         match (self.0.last_mut(), piece) {
-            (_, Piece::Text(text)) if text.is_empty() => {}
-            (Some(Piece::Text(last)), Piece::Text(text)) => last.push_str(&text),
+            (_, TextPiece::Text(text)) if text.is_empty() => {}
+            (Some(TextPiece::Text(last)), TextPiece::Text(text)) => last.push_str(&text),
             (_, piece) => self.0.push(piece),
         }
     }
@@ -99,7 +99,7 @@ impl Text {
     pub(super) fn as_plain(&self) -> Option<&str> {
         match &self.0[..] {
             [] => Some(""),
-            [Piece::Text(text)] => Some(text),
+            [TextPiece::Text(text)] => Some(text),
             _ => None,
         }
     }
@@ -107,8 +107,11 @@ impl Text {
     /// Returns the word for the first part that only the client understands.
     pub(super) fn foreign(&self) -> Option<&str> {
         self.0.iter().find_map(|piece| match piece {
-            Piece::Foreign(word) => Some(word.as_str()),
-            Piece::Text(_) | Piece::Variable { .. } | Piece::Input(_) | Piece::File(_) => None,
+            TextPiece::Foreign(word) => Some(word.as_str()),
+            TextPiece::Text(_)
+            | TextPiece::Variable { .. }
+            | TextPiece::Input(_)
+            | TextPiece::File(_) => None,
         })
     }
 }
@@ -119,39 +122,39 @@ fn is_name(text: &str) -> bool {
         && text.chars().all(|found| found.is_ascii_alphanumeric() || found == '_')
 }
 
-fn variable(name: &str, has_default: bool, context: &Context) -> Piece {
+fn variable(name: &str, has_default: bool, context: &ImportContext) -> TextPiece {
     let known = match name {
         "HOME" => context.home.as_ref(),
         "CLAUDE_PROJECT_DIR" => context.project.as_ref(),
         _ => None,
     };
     match known {
-        Some(path) => Piece::Text(path.clone()),
-        None => Piece::Variable { name: name.to_owned(), has_default },
+        Some(path) => TextPiece::Text(path.clone()),
+        None => TextPiece::Variable { name: name.to_owned(), has_default },
     }
 }
 
-fn file(path: &str, context: &Context) -> Piece {
+fn file(path: &str, context: &ImportContext) -> TextPiece {
     match (path.strip_prefix("~/"), &context.home) {
-        (Some(rest), Some(home)) => Piece::File(format!("{home}/{rest}")),
-        _ => Piece::File(path.to_owned()),
+        (Some(rest), Some(home)) => TextPiece::File(format!("{home}/{rest}")),
+        _ => TextPiece::File(path.to_owned()),
     }
 }
 
-fn dollar(inside: &str, context: &Context) -> Option<Piece> {
+fn dollar(inside: &str, context: &ImportContext) -> Option<TextPiece> {
     if let Some((name, _)) = inside.split_once(":-")
         && is_name(name)
     {
         return Some(variable(name, true, context));
     }
-    let foreign = |word: &str| Piece::Foreign(word.to_owned());
+    let foreign = |word: &str| TextPiece::Foreign(word.to_owned());
     let path = |path: &Option<String>, word: &str| match path {
-        Some(path) => Piece::Text(path.clone()),
+        Some(path) => TextPiece::Text(path.clone()),
         None => foreign(word),
     };
     match inside.split_once(':') {
         Some(("env", name)) if is_name(name) => Some(variable(name, false, context)),
-        Some(("input", id)) if !id.is_empty() => Some(Piece::Input(id.to_owned())),
+        Some(("input", id)) if !id.is_empty() => Some(TextPiece::Input(id.to_owned())),
         Some(("file", path)) if !path.is_empty() => Some(file(path, context)),
         Some((word @ ("command" | "config" | "workspaceFolder" | "env" | "input"), _)) => {
             Some(foreign(word))
@@ -167,14 +170,14 @@ fn dollar(inside: &str, context: &Context) -> Option<Piece> {
                     .map(|path| path.rsplit('/').next().unwrap_or_default().to_owned());
                 Some(path(&name, inside))
             }
-            "pathSeparator" | "/" => Some(Piece::Text("/".to_owned())),
+            "pathSeparator" | "/" => Some(TextPiece::Text("/".to_owned())),
             name if is_name(name) => Some(variable(name, false, context)),
             _ => None,
         },
     }
 }
 
-fn braces(inside: &str, context: &Context) -> Option<Piece> {
+fn braces(inside: &str, context: &ImportContext) -> Option<TextPiece> {
     match inside.split_once(':') {
         Some(("env", name)) if is_name(name) => Some(variable(name, false, context)),
         Some(("file", path)) if !path.is_empty() => Some(file(path, context)),
@@ -186,43 +189,45 @@ fn braces(inside: &str, context: &Context) -> Option<Piece> {
 mod tests {
     use super::*;
 
-    fn read(text: &str, syntax: Syntax) -> Vec<Piece> {
-        let context =
-            Context { home: Some("/home/ada".to_owned()), project: Some("/srv/shop".to_owned()) };
-        Text::read(text, syntax, &context).0
+    fn read(text: &str, syntax: VariableSyntax) -> Vec<TextPiece> {
+        let context = ImportContext {
+            home: Some("/home/ada".to_owned()),
+            project: Some("/srv/shop".to_owned()),
+        };
+        ForeignText::read(text, syntax, &context).0
     }
 
-    fn text(text: &str) -> Piece {
-        Piece::Text(text.to_owned())
+    fn text(text: &str) -> TextPiece {
+        TextPiece::Text(text.to_owned())
     }
 
-    fn variable(name: &str, has_default: bool) -> Piece {
-        Piece::Variable { name: name.to_owned(), has_default }
+    fn variable(name: &str, has_default: bool) -> TextPiece {
+        TextPiece::Variable { name: name.to_owned(), has_default }
     }
 
     #[test]
     fn what_stands_for_something_else_is_found() {
-        let dollar = |text| read(text, Syntax::Dollar);
+        let dollar = |text| read(text, VariableSyntax::Dollar);
         assert_eq!(dollar("${TOKEN}"), [variable("TOKEN", false)]);
         assert_eq!(
             dollar("a ${env:A}${B:-x:y}"),
             [text("a "), variable("A", false), variable("B", true)]
         );
-        assert_eq!(dollar("${input:key}"), [Piece::Input("key".to_owned())]);
+        assert_eq!(dollar("${input:key}"), [TextPiece::Input("key".to_owned())]);
         assert_eq!(dollar("${workspaceFolder}${/}x${userHome}"), [text("/srv/shop/x/home/ada")]);
-        assert_eq!(dollar("${config:editor.x}"), [Piece::Foreign("config".to_owned())]);
+        assert_eq!(dollar("${config:editor.x}"), [TextPiece::Foreign("config".to_owned())]);
         assert_eq!(
-            read("{env:A}{b} {file:~/k}", Syntax::Braces),
-            [variable("A", false), text("{b} "), Piece::File("/home/ada/k".to_owned())]
+            read("{env:A}{b} {file:~/k}", VariableSyntax::Braces),
+            [variable("A", false), text("{b} "), TextPiece::File("/home/ada/k".to_owned())]
         );
     }
 
     #[test]
     fn what_opens_nothing_stands_for_itself() {
         for plain in ["", "$A", "${", "${}", "${a b}", "$${", "{env:A}", "x}"] {
-            let pieces = read(plain, Syntax::Dollar);
-            assert_eq!(Text(pieces).as_plain(), Some(plain), "{plain}");
+            let pieces = read(plain, VariableSyntax::Dollar);
+            assert_eq!(ForeignText(pieces).as_plain(), Some(plain), "{plain}");
         }
-        assert_eq!(read("${A}", Syntax::Plain), [text("${A}")]);
+        assert_eq!(read("${A}", VariableSyntax::Plain), [text("${A}")]);
     }
 }

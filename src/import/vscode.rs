@@ -7,12 +7,16 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::{
-    context::{Context, Origin},
-    foreign::Foreign,
+    context::{DeclarationOrigin, ImportContext},
+    foreign::ForeignServer,
     mcp_servers,
 };
 
-pub(super) fn read(document: &Value, origin: &Origin, context: &Context) -> Vec<Foreign> {
+pub(super) fn read(
+    document: &Value,
+    origin: &DeclarationOrigin,
+    context: &ImportContext,
+) -> Vec<ForeignServer> {
     let mut found = Vec::new();
     for part in [document, &document["mcp"]] {
         let inputs = inputs(part);

@@ -23,20 +23,20 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    Body, Edge, accepted_max,
-    handshake::{Wire, shake_hands},
-    quiet::Quiet,
+    Body, IngressContext, accepted_max,
+    handshake::{ClientStream, shake_hands},
+    quiet::LocalWake,
     route,
-    stall::Stall,
+    stall::WriteTimeout,
 };
 use crate::{
     acceptor::{self, Listener as _},
     config::defaults,
-    holder::Member,
-    peer::Caller,
+    holder::AccountMember,
+    peer::ConnectedClient,
     report::chain,
     share::{EvictablePermit, EvictableUse},
-    telemetry::liveness::Pulse,
+    telemetry::liveness::LoopPulse,
     tls,
 };
 
@@ -48,9 +48,9 @@ use crate::{
 /// Safe: a connection that was not accepted yet stays in the backlog.
 pub async fn serve(
     listener: TcpListener,
-    edge: Arc<Edge>,
-    tls: Arc<tls::Current>,
-    pulse: Pulse,
+    edge: Arc<IngressContext>,
+    tls: Arc<tls::CurrentTls>,
+    pulse: LoopPulse,
     stop: CancellationToken,
     tasks: TaskTracker,
 ) {
@@ -59,9 +59,10 @@ pub async fn serve(
         let (edge, tls) = (Arc::clone(&edge), Arc::clone(&tls));
         let caller = TcpListener::caller(&stream);
         // In the order in which they come, which their tasks may not keep.
-        let permit = edge.connections.admit_on_probation(caller.holder.member(Member::Whole));
+        let permit =
+            edge.connections.admit_on_probation(caller.holder.member(AccountMember::Whole));
         let permit = permit.map(Arc::new);
-        Quiet::new(connection(stream, caller, permit, edge, tls, stopped.clone()))
+        LocalWake::new(connection(stream, caller, permit, edge, tls, stopped.clone()))
     };
     let n_accepted = accepted_max(edge.connections.bounds());
     acceptor::accept(listener, n_accepted, pulse, stop, tasks, serve).await;
@@ -69,10 +70,10 @@ pub async fn serve(
 
 async fn connection(
     stream: TcpStream,
-    caller: Caller,
+    caller: ConnectedClient,
     permit: Option<Arc<EvictablePermit>>,
-    edge: Arc<Edge>,
-    tls: Arc<tls::Current>,
+    edge: Arc<IngressContext>,
+    tls: Arc<tls::CurrentTls>,
     stop: CancellationToken,
 ) {
     let Some(permit) = permit else { return turn_away(stream, tls.get().is_some()).await };
@@ -84,7 +85,7 @@ async fn connection(
     let address = stream.local_addr().ok().map(|address| address.ip().to_canonical());
     let write_timeout = edge.views.config().listen.write_timeout;
     let stream = match tls.get() {
-        None => Wire::Left(Stall::new(stream, write_timeout)),
+        None => ClientStream::Left(WriteTimeout::new(stream, write_timeout)),
         Some(identity) => {
             // Boxed: connections without it need not have the room.
             let shaking = Box::pin(shake_hands(stream, &identity, write_timeout));

@@ -11,41 +11,41 @@ use hyper::StatusCode;
 use tokio::time;
 
 use super::{
-    Edge, Response,
-    events::Events,
-    reply::{Accepts, Reply},
+    IngressContext, Response,
+    events::ReplyEvents,
+    reply::{AcceptedForms, RequestReply},
     respond,
-    several::{Next, Several},
+    several::{ConcurrentEvent, ConcurrentRequests},
 };
 use crate::{
     config::defaults,
-    protocol::{Pieces, RpcError, batch, error::INTERNAL_ERROR},
+    protocol::{ByteChunks, RpcError, batch, error::INTERNAL_ERROR},
 };
 
 /// The requests of a batch, and what is answered so far.
-pub(super) struct Replies {
-    edge: Arc<Edge>,
-    accepts: Accepts,
-    running: Several,
-    ready: VecDeque<Pieces>,
+pub(super) struct BatchReplies {
+    edge: Arc<IngressContext>,
+    accepts: AcceptedForms,
+    running: ConcurrentRequests,
+    ready: VecDeque<ByteChunks>,
     n_bytes: usize,
-    events: Events,
+    events: ReplyEvents,
 }
 
-impl Replies {
-    pub(super) fn new(edge: Arc<Edge>, accepts: Accepts) -> Self {
+impl BatchReplies {
+    pub(super) fn new(edge: Arc<IngressContext>, accepts: AcceptedForms) -> Self {
         Self {
             edge,
             accepts,
-            running: Several::default(),
+            running: ConcurrentRequests::default(),
             ready: VecDeque::new(),
             n_bytes: 0,
-            events: Events::beginning_with(Vec::new()),
+            events: ReplyEvents::beginning_with(Vec::new()),
         }
     }
 
     /// Adds a request.
-    pub(super) fn push(&mut self, reply: Reply) {
+    pub(super) fn push(&mut self, reply: RequestReply) {
         self.running.push(Box::new(reply));
     }
 
@@ -89,13 +89,13 @@ impl Replies {
     async fn collect(&mut self) -> bool {
         while let Some(next) = self.running.next().await {
             let (id, message) = match next {
-                Next::Answer { id, message } => (id, message),
-                Next::Aside(message) if self.accepts.events => {
+                ConcurrentEvent::Answer { id, message } => (id, message),
+                ConcurrentEvent::Aside(message) if self.accepts.events => {
                     self.ready.push_back(message);
                     return false;
                 }
                 // One that takes no stream gets the answers alone.
-                Next::Aside(_) => continue,
+                ConcurrentEvent::Aside(_) => continue,
             };
             if self.accepts.events {
                 self.n_bytes += message.len();
@@ -111,7 +111,7 @@ impl Replies {
     }
 
     /// Keeps an answer for the others to come, if there is room for it.
-    fn keep(&mut self, id: &str, message: Pieces) {
+    fn keep(&mut self, id: &str, message: ByteChunks) {
         let n_bytes = self.n_bytes + message.len();
         if n_bytes > defaults::BATCH_ANSWER_BYTES_MAX {
             self.ready.push_back(too_large(id).into());
@@ -127,11 +127,11 @@ impl Replies {
     /// # Cancel safety
     ///
     /// Safe: what has come is kept.
-    pub(super) async fn next_on_pipe(&mut self) -> Option<Pieces> {
+    pub(super) async fn next_on_pipe(&mut self) -> Option<ByteChunks> {
         while let Some(next) = self.running.next().await {
             match next {
-                Next::Aside(message) => return Some(message),
-                Next::Answer { id, message } => self.keep(&id, message),
+                ConcurrentEvent::Aside(message) => return Some(message),
+                ConcurrentEvent::Answer { id, message } => self.keep(&id, message),
             }
         }
         let answers = std::mem::take(&mut self.ready);
@@ -156,7 +156,9 @@ impl Replies {
             }
             let silent_until = self.events.silent_until(&self.edge);
             match time::timeout_at(silent_until, self.running.next()).await {
-                Ok(Some(Next::Aside(message) | Next::Answer { message, .. })) => {
+                Ok(Some(
+                    ConcurrentEvent::Aside(message) | ConcurrentEvent::Answer { message, .. },
+                )) => {
                     self.ready.push_back(message);
                 }
                 Ok(None) => return None,

@@ -11,8 +11,8 @@ use hyper::{
 
 use tokio::time::{self, Instant};
 
-use super::{Edge, denials::Source, respond::EdgeError};
-use crate::{body, config::defaults, peer::Caller, token::Token};
+use super::{IngressContext, denials::TokenSource, respond::IngressError};
+use crate::{body, config::defaults, peer::ConnectedClient, token::BearerToken};
 
 /// How a header begins that brings one. The case of the word does not matter.
 const SCHEME: &str = "Bearer";
@@ -23,7 +23,7 @@ const CHALLENGE_AGAIN: &str = "Bearer realm=\"metamcp\", error=\"invalid_token\"
 
 /// Why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Denied {
+pub(super) enum BearerError {
     /// It brings no token.
     #[error("clients must bring the token of this service")]
     Missing,
@@ -32,7 +32,7 @@ pub(super) enum Denied {
     Wrong,
 }
 
-impl Denied {
+impl BearerError {
     /// Returns the value of `WWW-Authenticate`.
     pub(super) fn challenge(self) -> &'static str {
         match self {
@@ -48,13 +48,13 @@ pub(super) fn is_open(request: &Request<Incoming>) -> bool {
 }
 
 /// Checks that a request brings `token`, once.
-pub(super) fn check(headers: &HeaderMap, token: &Token) -> Result<(), Denied> {
+pub(super) fn check(headers: &HeaderMap, token: &BearerToken) -> Result<(), BearerError> {
     let mut sent = headers.get_all(AUTHORIZATION).iter().map(|value| value.as_bytes());
     match (sent.next().map(bearer), sent.next()) {
         (Some(Some(sent)), None) if token.is(sent) => Ok(()),
-        (Some(Some(_)), _) | (Some(None), Some(_)) => Err(Denied::Wrong),
+        (Some(Some(_)), _) | (Some(None), Some(_)) => Err(BearerError::Wrong),
         // What another scheme brings is none.
-        (Some(None) | None, _) => Err(Denied::Missing),
+        (Some(None) | None, _) => Err(BearerError::Missing),
     }
 }
 
@@ -71,27 +71,27 @@ fn bearer(value: &[u8]) -> Option<&[u8]> {
 ///
 /// Safe: the token is counted all the same.
 pub(super) async fn refuse(
-    edge: &Edge,
-    denied: Denied,
-    caller: &Caller,
+    edge: &IngressContext,
+    denied: BearerError,
+    caller: &ConnectedClient,
     request: Request<Incoming>,
-) -> EdgeError {
+) -> IngressError {
     let is_read = skip(request).await;
-    if denied == Denied::Missing {
-        return EdgeError::Unauthorized { denied, is_read };
+    if denied == BearerError::Missing {
+        return IngressError::Unauthorized { denied, is_read };
     }
-    let source = Source::of(caller);
+    let source = TokenSource::of(caller);
     let refused =
         edge.denials.lock().unwrap_or_else(PoisonError::into_inner).wrong(source, Instant::now());
     if refused.n_told > 0 {
         tracing::warn!(%source, n_tokens = refused.n_told, "wrong token");
     }
-    let Some(pause) = refused.pause else { return EdgeError::WrongTokens { is_read } };
+    let Some(pause) = refused.pause else { return IngressError::WrongTokens { is_read } };
     tokio::select! {
         () = time::sleep(pause) => {}
         () = edge.stop.cancelled() => {}
     }
-    EdgeError::Unauthorized { denied, is_read }
+    IngressError::Unauthorized { denied, is_read }
 }
 
 /// Reads what a client is about to send for nothing, and keeps none of it: one that still writes when
@@ -123,11 +123,11 @@ mod tests {
     const TOKEN: &str = "0123456789abcdef";
 
     #[track_caller]
-    fn verdict(values: &[&str]) -> Result<(), Denied> {
+    fn verdict(values: &[&str]) -> Result<(), BearerError> {
         let directory = tempfile::tempdir().expect("a directory");
         std::fs::write(directory.path().join("t"), TOKEN).expect("written");
         let place = parsed("[listen]\ntoken = \"credential:t\"\n").listen.token;
-        let token = Token::wanted(place.as_ref(), Some(directory.path())).expect("good");
+        let token = BearerToken::wanted(place.as_ref(), Some(directory.path())).expect("good");
         let mut headers = HeaderMap::new();
         for value in values {
             headers.append(AUTHORIZATION, HeaderValue::from_str(value).expect("a header"));
@@ -146,7 +146,7 @@ mod tests {
     fn who_brings_none_and_who_brings_another_is_told_so() {
         let basic = format!("Basic {TOKEN}");
         for none in [&[][..], &[""], &["Basic YTpi"], &[&basic], &[TOKEN], &["Bearer"]] {
-            assert_eq!(verdict(none), Err(Denied::Missing), "{none:?}");
+            assert_eq!(verdict(none), Err(BearerError::Missing), "{none:?}");
         }
         let right = format!("Bearer {TOKEN}");
         for wrong in [
@@ -158,9 +158,9 @@ mod tests {
             &[&right, "Basic YTpi"],
             &["Basic YTpi", &right],
         ] {
-            assert_eq!(verdict(wrong), Err(Denied::Wrong), "{wrong:?}");
+            assert_eq!(verdict(wrong), Err(BearerError::Wrong), "{wrong:?}");
         }
-        assert_eq!(Denied::Missing.challenge(), "Bearer realm=\"metamcp\"");
-        assert!(Denied::Wrong.challenge().ends_with("error=\"invalid_token\""));
+        assert_eq!(BearerError::Missing.challenge(), "Bearer realm=\"metamcp\"");
+        assert!(BearerError::Wrong.challenge().ends_with("error=\"invalid_token\""));
     }
 }

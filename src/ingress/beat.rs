@@ -4,11 +4,11 @@
 
 use bytes::Bytes;
 
-use crate::protocol::{Message, jsonrpc::Part, mcp::method};
+use crate::protocol::{Message, jsonrpc::MessagePart, mcp::method};
 
 /// What the client was told of one request so far.
 #[derive(Debug)]
-pub(super) struct Beat {
+pub(super) struct ProgressHeartbeat {
     /// The client's token, as JSON text; without one it wants no progress.
     token: Option<Box<str>>,
     /// The last value: progress must grow with every notification.
@@ -18,14 +18,14 @@ pub(super) struct Beat {
 /// How little a beat adds: less than any tool counts in.
 const STEP: f64 = 1e-6;
 
-impl Beat {
+impl ProgressHeartbeat {
     pub(super) fn new(token: Option<&str>) -> Self {
         Self { token: token.map(Into::into), progress: 0.0 }
     }
 
     /// Notes what the tool itself has told.
     pub(super) fn note(&mut self, progress: &Message) {
-        let told = progress.part(Part::Progress).and_then(|number| number.parse().ok());
+        let told = progress.part(MessagePart::Progress).and_then(|number| number.parse().ok());
         // A tool that counts backwards is not followed.
         self.progress = told.filter(|told: &f64| *told > self.progress).unwrap_or(self.progress);
     }
@@ -54,15 +54,15 @@ mod tests {
         Message::notification(method::PROGRESS, Some(&params))
     }
 
-    fn value(beat: &mut Beat) -> f64 {
+    fn value(beat: &mut ProgressHeartbeat) -> f64 {
         let message = Message::parse(beat.next().expect("a token")).expect("a message");
-        assert_eq!(message.part(Part::ProgressToken), Some("\"t\""));
-        message.part(Part::Progress).and_then(|text| text.parse().ok()).expect("a number")
+        assert_eq!(message.part(MessagePart::ProgressToken), Some("\"t\""));
+        message.part(MessagePart::Progress).and_then(|text| text.parse().ok()).expect("a number")
     }
 
     #[test]
     fn progress_grows_with_every_beat_and_stays_below_what_the_tool_tells_next() {
-        let mut beat = Beat::new(Some("\"t\""));
+        let mut beat = ProgressHeartbeat::new(Some("\"t\""));
         let first = value(&mut beat);
         let second = value(&mut beat);
         assert!(0.0 < first && first < second && second < 1.0);
@@ -75,6 +75,6 @@ mod tests {
 
     #[test]
     fn a_client_that_gave_no_token_is_told_nothing() {
-        assert_eq!(Beat::new(None).next(), None);
+        assert_eq!(ProgressHeartbeat::new(None).next(), None);
     }
 }

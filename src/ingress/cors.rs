@@ -15,7 +15,7 @@ use hyper::{
 };
 
 use super::{Response, respond, rpc};
-use crate::config::{Listen, defaults};
+use crate::config::{ListenConfig, defaults};
 
 const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE");
 
@@ -35,12 +35,16 @@ const REQUEST_PRIVATE: HeaderName =
 const ALLOW_PRIVATE: HeaderName = HeaderName::from_static("access-control-allow-private-network");
 
 /// Tells whether there are pages that may read the answer to a request to `path`.
-pub(super) fn has_readers(path: &str, listen: &Listen) -> bool {
+pub(super) fn has_readers(path: &str, listen: &ListenConfig) -> bool {
     path != rpc::PATH && !listen.allowed_origins.is_empty()
 }
 
 /// Returns the origin of the page that sends a request to `path`, if it may read the answer.
-pub(super) fn reader(headers: &HeaderMap, path: &str, listen: &Listen) -> Option<HeaderValue> {
+pub(super) fn reader(
+    headers: &HeaderMap,
+    path: &str,
+    listen: &ListenConfig,
+) -> Option<HeaderValue> {
     let origin = headers.get(ORIGIN)?;
     let is_allowed = has_readers(path, listen)
         && headers.get_all(ORIGIN).iter().nth(1).is_none()
@@ -98,7 +102,7 @@ mod tests {
         for origin in origins {
             headers.append(ORIGIN, origin.parse().expect("a header"));
         }
-        let listen = Listen { allowed_origins: vec![PAGE.into()], ..Listen::default() };
+        let listen = ListenConfig { allowed_origins: vec![PAGE.into()], ..ListenConfig::default() };
         reader(&headers, path, &listen).is_some()
     }
 

@@ -19,12 +19,12 @@ use crate::{
         WRONG_TOKEN_SOURCES_MAX, WRONG_TOKENS_BURST,
     },
     holder::Account,
-    peer::{Caller, ClientSocket},
+    peer::{ClientSocket, ConnectedClient},
 };
 
 /// Where wrong tokens come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Source {
+pub(super) enum TokenSource {
     /// A user of this host.
     User(u32),
     /// Another host, or a network of them: whoever has one IPv6 address has all of its /64.
@@ -35,7 +35,7 @@ pub(super) enum Source {
 
 /// What becomes of a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Refused {
+pub(super) struct FailureVerdict {
     /// How long it waits; none where too many wait already.
     pub(super) pause: Option<Duration>,
     /// How many wrong tokens of the source the log is to tell of, this one included; 0 for none.
@@ -44,8 +44,8 @@ pub(super) struct Refused {
 
 /// The sources of wrong tokens of the last minutes.
 #[derive(Debug, Default)]
-pub(super) struct Denials {
-    offenders: HashMap<Source, Offender>,
+pub(super) struct TokenFailures {
+    offenders: HashMap<TokenSource, Offender>,
     /// Since when the lines of the log are counted, and how many there were.
     logged: Option<(Instant, u32)>,
 }
@@ -60,9 +60,9 @@ struct Offender {
     n_untold: u64,
 }
 
-impl Source {
+impl TokenSource {
     /// Returns where a client is, as far as the kernel tells.
-    pub(super) fn of(caller: &Caller) -> Self {
+    pub(super) fn of(caller: &ConnectedClient) -> Self {
         match (caller.socket, caller.holder.account) {
             (ClientSocket::Elsewhere(address), _) => Self::at(address),
             (_, Account::User(uid)) => Self::User(uid),
@@ -80,7 +80,7 @@ impl Source {
     }
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for TokenSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::User(uid) => write!(f, "user {uid}"),
@@ -90,9 +90,9 @@ impl fmt::Display for Source {
     }
 }
 
-impl Denials {
+impl TokenFailures {
     /// Takes note of a wrong token.
-    pub(super) fn wrong(&mut self, source: Source, now: Instant) -> Refused {
+    pub(super) fn wrong(&mut self, source: TokenSource, now: Instant) -> FailureVerdict {
         let offenders = &mut self.offenders;
         if !offenders.contains_key(&source) && offenders.len() >= WRONG_TOKEN_SOURCES_MAX {
             let oldest =
@@ -121,10 +121,10 @@ impl Denials {
         let full = known.full.max(now) + WRONG_TOKEN_PAUSE;
         let pause = full.saturating_duration_since(now + WRONG_TOKENS_BURST * WRONG_TOKEN_PAUSE);
         if pause > WRONG_TOKEN_PATIENCE {
-            return Refused { pause: None, n_told };
+            return FailureVerdict { pause: None, n_told };
         }
         known.full = full;
-        Refused { pause: Some(pause), n_told }
+        FailureVerdict { pause: Some(pause), n_told }
     }
 }
 
@@ -132,11 +132,11 @@ impl Denials {
 mod tests {
     use super::*;
 
-    const ONE: Source = Source::User(1);
+    const ONE: TokenSource = TokenSource::User(1);
 
     #[tokio::test(start_paused = true)]
     async fn a_source_of_wrong_tokens_is_slowed_and_told_of_and_no_other_is() {
-        let (mut denials, now) = (Denials::default(), Instant::now());
+        let (mut denials, now) = (TokenFailures::default(), Instant::now());
         let refused: Vec<_> = (0..3000).map(|_| denials.wrong(ONE, now)).collect();
         let n_at_once = refused.iter().filter(|told| told.pause == Some(Duration::ZERO)).count();
         let n_waiting = refused.iter().filter(|told| told.pause > Some(Duration::ZERO)).count();
@@ -146,19 +146,22 @@ mod tests {
         assert_eq!(refused[0].n_told, 1);
         assert!(refused[1..].iter().all(|told| told.n_told == 0));
 
-        let other = Source::Host("192.0.2.1".parse().expect("an address"));
-        assert_eq!(denials.wrong(other, now), Refused { pause: Some(Duration::ZERO), n_told: 1 });
+        let other = TokenSource::Host("192.0.2.1".parse().expect("an address"));
+        assert_eq!(
+            denials.wrong(other, now),
+            FailureVerdict { pause: Some(Duration::ZERO), n_told: 1 }
+        );
 
         let later = now + WRONG_TOKEN_LOG_PAUSE;
         assert_eq!(
             denials.wrong(ONE, later),
-            Refused { pause: Some(Duration::ZERO), n_told: 3000 }
+            FailureVerdict { pause: Some(Duration::ZERO), n_told: 3000 }
         );
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_steady_stream_of_wrong_tokens_is_answered_once_a_second() {
-        let mut denials = Denials::default();
+        let mut denials = TokenFailures::default();
         let start = Instant::now();
         let mut answered = 0;
         for tick in 0..1000 {
@@ -170,9 +173,9 @@ mod tests {
 
     #[test]
     fn many_sources_together_write_few_lines() {
-        let (mut denials, now) = (Denials::default(), Instant::now());
+        let (mut denials, now) = (TokenFailures::default(), Instant::now());
         let mut lines = |now| -> u32 {
-            let told = (0..1000).map(|uid| denials.wrong(Source::User(uid), now).n_told);
+            let told = (0..1000).map(|uid| denials.wrong(TokenSource::User(uid), now).n_told);
             told.map(|n_told| u32::from(n_told > 0)).sum()
         };
         assert_eq!(lines(now), WRONG_TOKEN_LOG_LINES_MAX);
@@ -182,7 +185,7 @@ mod tests {
 
     #[test]
     fn the_addresses_of_one_network_are_one_source() {
-        let at = |text: &str| Source::at(text.parse().expect("an address"));
+        let at = |text: &str| TokenSource::at(text.parse().expect("an address"));
         assert_eq!(at("2001:db8::1"), at("2001:db8::ffff:1"));
         assert_ne!(at("2001:db8::1"), at("2001:db8:0:1::1"));
         assert_eq!(at("::ffff:192.0.2.1"), at("192.0.2.1"));
@@ -191,12 +194,12 @@ mod tests {
 
     #[test]
     fn the_sources_that_came_last_are_known() {
-        let (mut denials, now) = (Denials::default(), Instant::now());
+        let (mut denials, now) = (TokenFailures::default(), Instant::now());
         for number in 0..2 * WRONG_TOKEN_SOURCES_MAX {
             let uid = u32::try_from(number).expect("small");
-            denials.wrong(Source::User(uid), now + Duration::from_millis(u64::from(uid)));
+            denials.wrong(TokenSource::User(uid), now + Duration::from_millis(u64::from(uid)));
         }
         assert_eq!(denials.offenders.len(), WRONG_TOKEN_SOURCES_MAX);
-        assert!(!denials.offenders.contains_key(&Source::User(0)));
+        assert!(!denials.offenders.contains_key(&TokenSource::User(0)));
     }
 }

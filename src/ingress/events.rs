@@ -6,24 +6,24 @@ use std::vec;
 use bytes::Bytes;
 use tokio::time::Instant;
 
-use super::Edge;
-use crate::protocol::{Pieces, sse};
+use super::IngressContext;
+use crate::protocol::{ByteChunks, sse};
 
 /// The event that is being sent, and since when nothing was.
-pub(super) struct Events {
+pub(super) struct ReplyEvents {
     /// What of it is still to be sent.
     unsent: vec::IntoIter<Bytes>,
     written_at: Instant,
 }
 
-impl Events {
+impl ReplyEvents {
     /// Returns a stream that begins with `first`.
     pub(super) fn beginning_with(first: Vec<Bytes>) -> Self {
         Self { unsent: first.into_iter(), written_at: Instant::now() }
     }
 
     /// Begins another event; the last one was sent.
-    pub(super) fn begin(&mut self, message: Pieces) {
+    pub(super) fn begin(&mut self, message: ByteChunks) {
         self.unsent = sse::encode_pieces(message).into_iter();
     }
 
@@ -35,7 +35,7 @@ impl Events {
     }
 
     /// Returns until when nothing need be sent.
-    pub(super) fn silent_until(&self, edge: &Edge) -> Instant {
+    pub(super) fn silent_until(&self, edge: &IngressContext) -> Instant {
         self.written_at + edge.views.config().listen.keep_alive
     }
 

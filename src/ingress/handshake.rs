@@ -10,16 +10,17 @@ use tokio::{
 use tokio_rustls::server::TlsStream;
 use tokio_util::either::Either;
 
-use super::stall::Stall;
-use crate::{config::defaults, tls::Identity};
+use super::stall::WriteTimeout;
+use crate::{config::defaults, tls::TlsIdentity};
 
 /// The bytes of a client, plain or through TLS. Whether it takes them is watched below TLS, where they
 /// leave us. Boxed: TLS is large, and a plain connection should not be.
-pub(super) type Wire = Either<Stall<TcpStream>, Box<TlsStream<Stall<TcpStream>>>>;
+pub(super) type ClientStream =
+    Either<WriteTimeout<TcpStream>, Box<TlsStream<WriteTimeout<TcpStream>>>>;
 
 /// Why a connection came to nothing before its first request.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum HandshakeError {
+pub(super) enum AcceptError {
     /// It took too long, or never began.
     #[error("no TLS handshake within {} s", defaults::HANDSHAKE_TIMEOUT.as_secs())]
     Late,
@@ -47,23 +48,23 @@ const PLAIN_HTTP: &[u8] = b"HTTP/1.1 400 Bad Request\r\n\
 /// Not safe: dropped, the connection is lost, which nothing was asked on yet.
 pub(super) async fn shake_hands(
     stream: TcpStream,
-    identity: &Identity,
+    identity: &TlsIdentity,
     write_timeout: Duration,
-) -> Result<Wire, HandshakeError> {
+) -> Result<ClientStream, AcceptError> {
     let shaking = async {
         // Looked at and left where it is: rustls would answer with an alert.
         let mut first = [0];
-        stream.peek(&mut first).await.map_err(HandshakeError::Failed)?;
+        stream.peek(&mut first).await.map_err(AcceptError::Failed)?;
         // A method of HTTP begins with a capital letter, a handshake with 22.
         if first[0].is_ascii_uppercase() {
-            refuse(stream).await.map_err(HandshakeError::Failed)?;
-            return Err(HandshakeError::PlainHttp);
+            refuse(stream).await.map_err(AcceptError::Failed)?;
+            return Err(AcceptError::PlainHttp);
         }
-        let stream = Stall::new(stream, write_timeout);
-        let stream = identity.shake_hands(stream).await.map_err(HandshakeError::Failed)?;
-        Ok(Wire::Right(Box::new(stream)))
+        let stream = WriteTimeout::new(stream, write_timeout);
+        let stream = identity.shake_hands(stream).await.map_err(AcceptError::Failed)?;
+        Ok(ClientStream::Right(Box::new(stream)))
     };
-    time::timeout(defaults::HANDSHAKE_TIMEOUT, shaking).await.unwrap_or(Err(HandshakeError::Late))
+    time::timeout(defaults::HANDSHAKE_TIMEOUT, shaking).await.unwrap_or(Err(AcceptError::Late))
 }
 
 async fn refuse(mut stream: TcpStream) -> io::Result<()> {

@@ -15,21 +15,21 @@ use hyper::{
 use tokio::time;
 
 use super::{
-    Edge, Response,
-    batch::Replies,
+    IngressContext, Response,
+    batch::BatchReplies,
     modern,
-    reply::{Accepts, Reply},
-    respond::{self, EdgeError},
+    reply::{AcceptedForms, RequestReply},
+    respond::{self, IngressError},
     resume, stream,
 };
 use crate::{
-    body::{self, Pressure, ReadError},
+    body::{self, BodyReadError, MemoryPressurePolicy},
     compute::read_in_place,
     config::{SessionMode, defaults},
     holder::{Account, Holder},
     protocol::{
-        Batch, Message, Shape,
-        jsonrpc::Part,
+        Batch, Message, MessageKind,
+        jsonrpc::MessagePart,
         mcp::{SESSION_HEADER, VERSION_HEADER, method},
         version,
     },
@@ -45,17 +45,17 @@ const EVENTS: &[u8] = b"text/event-stream";
 /// Answers a request at the path of `view`, which has come over the connection of `holder` and is no
 /// POST.
 pub(super) fn respond(
-    edge: Arc<Edge>,
+    edge: Arc<IngressContext>,
     view: &View,
     request: &Request<Incoming>,
     holder: Holder,
-) -> Result<Response, EdgeError> {
+) -> Result<Response, IngressError> {
     let sessions = edge.views.sessions();
     match *request.method() {
         Method::GET | Method::DELETE if modern::is_named(request.headers()) => {
-            Err(EdgeError::Method("POST"))
+            Err(IngressError::Method("POST"))
         }
-        _ if sessions.mode() == SessionMode::Off => Err(EdgeError::Method("POST")),
+        _ if sessions.mode() == SessionMode::Off => Err(IngressError::Method("POST")),
         Method::GET => listen(edge, view, request.headers(), holder),
         // The connections that clients share are everybody's and stay.
         Method::DELETE => {
@@ -64,17 +64,17 @@ pub(super) fn respond(
             tracing::debug!("session ended by its client");
             Ok(respond::empty(StatusCode::NO_CONTENT))
         }
-        _ => Err(EdgeError::Method("GET, POST, DELETE")),
+        _ => Err(IngressError::Method("GET, POST, DELETE")),
     }
 }
 
 /// Opens the stream for what servers say of their own accord.
 fn listen(
-    edge: Arc<Edge>,
+    edge: Arc<IngressContext>,
     view: &View,
     headers: &HeaderMap,
     holder: Holder,
-) -> Result<Response, EdgeError> {
+) -> Result<Response, IngressError> {
     check_takes_events(headers)?;
     let version = version(headers)?;
     let (sessions, id) = (edge.views.sessions(), text(headers, &SESSION));
@@ -101,7 +101,7 @@ enum Posted {
 }
 
 impl Posted {
-    fn parse(body: Bytes) -> Result<Self, EdgeError> {
+    fn parse(body: Bytes) -> Result<Self, IngressError> {
         let is_batch = Batch::is_one(&body);
         read_in_place(body.len(), || {
             Ok(match is_batch {
@@ -113,7 +113,7 @@ impl Posted {
 
     fn wants_answer(&self) -> bool {
         match self {
-            Self::One(message) => message.shape() == Shape::Request,
+            Self::One(message) => message.shape() == MessageKind::Request,
             Self::Several(batch) => batch.wants_answer(),
         }
     }
@@ -130,7 +130,7 @@ impl Posted {
 }
 
 /// Events must be named and not just allowed: who follows a link would wait for ever.
-pub(super) fn check_takes_events(headers: &HeaderMap) -> Result<(), EdgeError> {
+pub(super) fn check_takes_events(headers: &HeaderMap) -> Result<(), IngressError> {
     let is_named = |value: &HeaderValue| {
         value.as_bytes().windows(EVENTS.len()).any(|part| part.eq_ignore_ascii_case(EVENTS))
     };
@@ -138,24 +138,29 @@ pub(super) fn check_takes_events(headers: &HeaderMap) -> Result<(), EdgeError> {
         return Ok(());
     }
     let accepted = text(headers, &ACCEPT).unwrap_or_default();
-    Err(EdgeError::NoStream(accepted.to_owned()))
+    Err(IngressError::NoStream(accepted.to_owned()))
 }
 
 /// Opens the session of a client that shakes hands.
-pub(super) fn open(edge: &Edge, view: &View, handshake: &Message, holder: Holder) -> Arc<Session> {
-    let asked = handshake.string(Part::ProtocolVersion);
-    let capabilities = handshake.part(Part::Capabilities).unwrap_or("{}");
+pub(super) fn open(
+    edge: &IngressContext,
+    view: &View,
+    handshake: &Message,
+    holder: Holder,
+) -> Arc<Session> {
+    let asked = handshake.string(MessagePart::ProtocolVersion);
+    let capabilities = handshake.part(MessagePart::Capabilities).unwrap_or("{}");
     edge.views.sessions().open(view.scope(), asked.as_deref(), capabilities, holder)
 }
 
 /// Answers the messages in the body of a POST at the path of `view`, which has come over the connection of
 /// `holder`.
 pub(super) async fn post(
-    edge: Arc<Edge>,
+    edge: Arc<IngressContext>,
     view: &View,
     request: Request<Incoming>,
     holder: Holder,
-) -> Result<Response, EdgeError> {
+) -> Result<Response, IngressError> {
     let (head, body) = request.into_parts();
     check_content_type(&head.headers)?;
     let posted = match Posted::parse(read(holder.account, body).await?)? {
@@ -165,7 +170,7 @@ pub(super) async fn post(
             return Ok(Box::pin(answering).await);
         }
         Posted::Several(_) if modern::is_named(&head.headers) => {
-            return Err(EdgeError::NoBatches(version::MODERN.to_owned()));
+            return Err(IngressError::NoBatches(version::MODERN.to_owned()));
         }
         legacy => legacy,
     };
@@ -173,7 +178,7 @@ pub(super) async fn post(
     // What is not answered is taken from any client.
     let mut accepts = match posted.wants_answer() {
         true => accepts(&head.headers)?.preferring(&edge),
-        false => Accepts::default(),
+        false => AcceptedForms::default(),
     };
     let sessions = edge.views.sessions();
     let id = text(&head.headers, &SESSION);
@@ -183,11 +188,11 @@ pub(super) async fn post(
     };
     let version = version.or(session.version()).unwrap_or(version::ASSUMED);
     if matches!(posted, Posted::Several(_)) && !version::has_batches(version) {
-        return Err(EdgeError::NoBatches(version.to_owned()));
+        return Err(IngressError::NoBatches(version.to_owned()));
     }
     accepts.resumption = session.id().is_some() && version::has_priming(version);
     match posted {
-        Posted::One(message) if message.shape() == Shape::Request => {
+        Posted::One(message) if message.shape() == MessageKind::Request => {
             let is_initialize = message.method() == Some(method::INITIALIZE);
             let reply = reply(edge, view, message, &session, accepts);
             let mut response = reply.into_response().await;
@@ -215,57 +220,62 @@ pub(super) async fn post(
 
 /// Starts a request.
 pub(super) fn reply(
-    edge: Arc<Edge>,
+    edge: Arc<IngressContext>,
     view: &View,
     message: Message,
     session: &Arc<Session>,
-    accepts: Accepts,
-) -> Reply {
-    let id = message.part(Part::Id).unwrap_or("null").to_owned();
-    let token = message.part(Part::ProgressToken).map(str::to_owned);
+    accepts: AcceptedForms,
+) -> RequestReply {
+    let id = message.part(MessagePart::Id).unwrap_or("null").to_owned();
+    let token = message.part(MessagePart::ProgressToken).map(str::to_owned);
     let running = session.begin(&id);
     let (views, view, asking) = (Arc::clone(&edge.views), view.clone(), Arc::clone(session));
     let outcome = Box::pin(async move { views.handle(&view, &asking, &message).await });
-    Reply::new(edge, outcome, (id, token.as_deref()), accepts, running)
+    RequestReply::new(edge, outcome, (id, token.as_deref()), accepts, running)
 }
 
 /// Starts all that is in a batch. A member that is no message has its error at once.
 pub(super) fn several(
-    edge: Arc<Edge>,
+    edge: Arc<IngressContext>,
     view: &View,
     batch: Batch,
     session: &Arc<Session>,
-    accepts: Accepts,
-) -> Replies {
-    let mut replies = Replies::new(Arc::clone(&edge), accepts);
+    accepts: AcceptedForms,
+) -> BatchReplies {
+    let mut replies = BatchReplies::new(Arc::clone(&edge), accepts);
     for member in batch.into_members() {
         match member {
-            Ok(message) if message.shape() == Shape::Request => {
+            Ok(message) if message.shape() == MessageKind::Request => {
                 replies.push(reply(Arc::clone(&edge), view, message, session, accepts));
             }
             Ok(message) => {
                 let (edge, view, session) = (Arc::clone(&edge), view.clone(), Arc::clone(session));
                 replies.push_work(async move { deliver(&edge, &view, &message, &session).await });
             }
-            Err(error) => replies.push_answer(EdgeError::from(error).render(None)),
+            Err(error) => replies.push_answer(IngressError::from(error).render(None)),
         }
     }
     replies
 }
 
 /// Takes a message that is not answered: a notification or a response.
-pub(super) async fn deliver(edge: &Edge, view: &View, message: &Message, session: &Session) {
-    if message.shape() != Shape::Response {
+pub(super) async fn deliver(
+    edge: &IngressContext,
+    view: &View,
+    message: &Message,
+    session: &Session,
+) {
+    if message.shape() != MessageKind::Response {
         notified(edge, view, message, session).await;
     } else if !session.answer(message).await {
         tracing::debug!("answer to a question that nobody has asked, or not any more");
     }
 }
 
-async fn notified(edge: &Edge, view: &View, message: &Message, session: &Session) {
+async fn notified(edge: &IngressContext, view: &View, message: &Message, session: &Session) {
     if message.method() != Some(method::CANCELLED) {
         edge.views.notify(view, session, message).await;
-    } else if let Some(id) = message.part(Part::CancelledId)
+    } else if let Some(id) = message.part(MessagePart::CancelledId)
         && !session.cancel(id)
     {
         tracing::debug!("cancellation of a request that does not run, or is not the only one");
@@ -273,29 +283,33 @@ async fn notified(edge: &Edge, view: &View, message: &Message, session: &Session
 }
 
 /// Returns the protocol version that a client names, which must be one that we serve.
-pub(super) fn version(headers: &HeaderMap) -> Result<Option<&str>, EdgeError> {
+pub(super) fn version(headers: &HeaderMap) -> Result<Option<&str>, IngressError> {
     let Some(asked) = headers.get(&VERSION) else { return Ok(None) };
     match asked.to_str() {
         Ok(asked) if version::is_legacy(asked) => Ok(Some(asked)),
-        _ => Err(EdgeError::Version(String::from_utf8_lossy(asked.as_bytes()).into_owned())),
+        _ => Err(IngressError::Version(String::from_utf8_lossy(asked.as_bytes()).into_owned())),
     }
 }
 
 /// Reads the body of a request, which counts for `account`.
-pub(super) async fn read(account: Account, mut body: Incoming) -> Result<Bytes, EdgeError> {
-    let whole = body::whole(&mut body, defaults::BODY_BYTES_MAX, Pressure::Refuse(Some(account)));
+pub(super) async fn read(account: Account, mut body: Incoming) -> Result<Bytes, IngressError> {
+    let whole = body::whole(
+        &mut body,
+        defaults::BODY_BYTES_MAX,
+        MemoryPressurePolicy::Refuse(Some(account)),
+    );
     match time::timeout(defaults::BODY_TIMEOUT, whole).await {
         Ok(Ok(body)) => Ok(body),
-        Ok(Err(ReadError::TooLong)) => {
+        Ok(Err(BodyReadError::TooLong)) => {
             skip(body).await;
-            Err(EdgeError::TooLarge)
+            Err(IngressError::TooLarge)
         }
-        Ok(Err(ReadError::NoMemory(exhausted))) => {
+        Ok(Err(BodyReadError::NoMemory(exhausted))) => {
             skip(body).await;
-            Err(EdgeError::NoMemory(exhausted))
+            Err(IngressError::NoMemory(exhausted))
         }
-        Ok(Err(ReadError::Broken(_))) => Err(EdgeError::BrokenOff),
-        Err(_) => Err(EdgeError::TooSlow),
+        Ok(Err(BodyReadError::Broken(_))) => Err(IngressError::BrokenOff),
+        Err(_) => Err(IngressError::TooSlow),
     }
 }
 
@@ -307,47 +321,47 @@ async fn skip(body: Incoming) {
 }
 
 /// A page of another site can send plain text without asking first, but not JSON.
-pub(super) fn check_content_type(headers: &HeaderMap) -> Result<(), EdgeError> {
+pub(super) fn check_content_type(headers: &HeaderMap) -> Result<(), IngressError> {
     let declared = text(headers, &CONTENT_TYPE).unwrap_or_default();
     let kind = declared.split(';').next().unwrap_or_default().trim();
     if kind.eq_ignore_ascii_case("application/json") {
         Ok(())
     } else {
-        Err(EdgeError::ContentType(declared.to_owned()))
+        Err(IngressError::ContentType(declared.to_owned()))
     }
 }
 
 /// What a client must accept. Source: MCP 2025-11-25, "Sending Messages to the Server".
 const BOTH: &str = "application/json, text/event-stream";
 
-pub(super) fn accepts(headers: &HeaderMap) -> Result<Accepts, EdgeError> {
-    let mut accepts = Accepts::default();
+pub(super) fn accepts(headers: &HeaderMap) -> Result<AcceptedForms, IngressError> {
+    let mut accepts = AcceptedForms::default();
     let values = || headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let mut is_empty = true;
     for value in values() {
         is_empty &= value.is_empty();
         // Nearly all clients say just this.
         if value == BOTH {
-            accepts = Accepts::both();
+            accepts = AcceptedForms::both();
             continue;
         }
         for range in value.split(',') {
             let kind = range.split(';').next().unwrap_or_default().trim();
             let is = |known: &str| kind.eq_ignore_ascii_case(known);
             if is("*/*") {
-                accepts = Accepts::both();
+                accepts = AcceptedForms::both();
             }
             accepts.json |= is("application/json") || is("application/*");
             accepts.events |= is("text/event-stream") || is("text/*");
         }
     }
     if is_empty {
-        accepts = Accepts::both();
+        accepts = AcceptedForms::both();
     }
     if accepts.json || accepts.events {
         Ok(accepts)
     } else {
-        Err(EdgeError::Accept(values().collect::<Vec<_>>().join(", ")))
+        Err(IngressError::Accept(values().collect::<Vec<_>>().join(", ")))
     }
 }
 

@@ -13,12 +13,12 @@ use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    body::Outgoing,
+    body::OutgoingBody,
     config::defaults,
     descriptors,
     holder::Holder,
     share::{EvictablePermit, Evictables, EvictionBounds},
-    status::Board,
+    status::StatusBoard,
     token,
     view::Views,
 };
@@ -47,23 +47,23 @@ mod stall;
 mod stream;
 
 pub use accept::serve;
-use denials::Denials;
-use respond::EdgeError;
-pub use rpc::{Answered, Operators};
+use denials::TokenFailures;
+use respond::IngressError;
+pub use rpc::{ControlDispatch, RpcReply};
 
 /// A message, or a stream of events.
-type Body = Either<Outgoing, UnsyncBoxBody<Bytes, Infallible>>;
+type Body = Either<OutgoingBody, UnsyncBoxBody<Bytes, Infallible>>;
 type Response = hyper::Response<Body>;
 
 /// What every request at the edge needs.
 #[derive(Debug)]
-pub struct Edge {
+pub struct IngressContext {
     views: Arc<Views>,
-    board: Arc<Board>,
+    board: Arc<StatusBoard>,
     /// What clients must bring.
-    token: Arc<token::Current>,
+    token: Arc<token::CurrentToken>,
     /// Who has brought wrong ones.
-    denials: Mutex<Denials>,
+    denials: Mutex<TokenFailures>,
     /// Cancelled when streams that would never end are to end.
     stop: CancellationToken,
     /// Cancelled when requests that still run are to be answered with an error.
@@ -73,7 +73,7 @@ pub struct Edge {
     /// The streams that have no end of their own.
     streams: Arc<Evictables>,
     /// The streams of clients that speak HTTP with SSE.
-    pairs: pair::Pairs,
+    pairs: pair::LegacyStreams,
     /// For each answer on a stream that can be resumed.
     resumable: Arc<Semaphore>,
     /// For what is kept of such answers although it was sent.
@@ -81,16 +81,16 @@ pub struct Edge {
     /// Owns what goes on without its client.
     tasks: TaskTracker,
     /// Who answers operators.
-    operators: OnceLock<Weak<dyn Operators>>,
+    operators: OnceLock<Weak<dyn ControlDispatch>>,
 }
 
-impl Edge {
+impl IngressContext {
     /// Returns the edge of the service, which asks clients for `token`. Streams end with `stop`, and requests that run when `hurry`
     /// is cancelled end at once; `tasks` owns those that go on while their client is away.
     pub fn new(
         views: Arc<Views>,
-        board: Arc<Board>,
-        token: Arc<token::Current>,
+        board: Arc<StatusBoard>,
+        token: Arc<token::CurrentToken>,
         stop: CancellationToken,
         hurry: CancellationToken,
         tasks: TaskTracker,
@@ -107,7 +107,7 @@ impl Edge {
             hurry,
             streams: Evictables::new(stream_bounds(connections.bounds())),
             connections,
-            pairs: pair::Pairs::default(),
+            pairs: pair::LegacyStreams::default(),
             resumable,
             sent: Arc::new(Semaphore::new(n_units)),
             tasks,
@@ -116,17 +116,17 @@ impl Edge {
     }
 
     /// Has operators answered by `operators` as long as those are there; it is set once.
-    pub fn let_answer(&self, operators: Weak<dyn Operators>) {
+    pub fn let_answer(&self, operators: Weak<dyn ControlDispatch>) {
         let _once = self.operators.set(operators);
     }
 
     /// Returns a place for a stream of the client of `session`, from the largest holder where all are
     /// taken.
-    fn stream_permit(&self, holder: Holder) -> Result<EvictablePermit, EdgeError> {
-        self.streams.admit(holder).ok_or(EdgeError::StreamsFull)
+    fn stream_permit(&self, holder: Holder) -> Result<EvictablePermit, IngressError> {
+        self.streams.admit(holder).ok_or(IngressError::StreamsFull)
     }
 
-    fn operators(&self) -> Option<Arc<dyn Operators>> {
+    fn operators(&self) -> Option<Arc<dyn ControlDispatch>> {
         self.operators.get()?.upgrade()
     }
 }

@@ -10,20 +10,20 @@ use hyper::{HeaderMap, StatusCode};
 use serde_json::Value;
 
 use super::{
-    Edge, Response,
+    IngressContext, Response,
     mcp::{self, VERSION},
-    respond::{self, EdgeError},
+    respond::{self, IngressError},
 };
 use crate::{
-    era::subscription::Filter,
+    era::subscription::SubscriptionFilter,
     holder::Holder,
     protocol::{
-        Message, Pieces, RpcError, Shape,
+        ByteChunks, Message, MessageKind, RpcError,
         error::{CAPABILITY_REQUIRED, HEADER_MISMATCH, METHOD_NOT_FOUND, UNSUPPORTED_VERSION},
         headers,
-        jsonrpc::Part,
+        jsonrpc::MessagePart,
         mcp::{VERSION_HEADER, method},
-        modern::{self, Introduction},
+        modern::{self, ClientMeta},
         version,
     },
     session::Session,
@@ -34,7 +34,7 @@ pub(super) mod listen;
 
 /// Why the headers of a request do not fit its body.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum HeaderError {
+pub(super) enum HeaderMismatch {
     /// One is missing.
     #[error("the header `{0}` is missing")]
     Missing(&'static str),
@@ -80,13 +80,13 @@ pub(super) fn is_named(headers: &HeaderMap) -> bool {
 
 /// Answers a message that was POSTed.
 pub(super) async fn respond(
-    edge: Arc<Edge>,
+    edge: Arc<IngressContext>,
     view: &View,
     headers: &HeaderMap,
     message: Message,
     holder: Holder,
 ) -> Response {
-    let id = message.part(Part::Id).map(str::to_owned);
+    let id = message.part(MessagePart::Id).map(str::to_owned);
     match try_respond(edge, view, headers, message, holder).await {
         Ok(response) => response,
         Err(error) => error.into_response_to(id.as_deref()),
@@ -94,30 +94,30 @@ pub(super) async fn respond(
 }
 
 async fn try_respond(
-    edge: Arc<Edge>,
+    edge: Arc<IngressContext>,
     view: &View,
     headers: &HeaderMap,
     message: Message,
     holder: Holder,
-) -> Result<Response, EdgeError> {
+) -> Result<Response, IngressError> {
     match message.shape() {
-        Shape::Response => return Err(EdgeError::Response),
-        Shape::Notification => {
+        MessageKind::Response => return Err(IngressError::Response),
+        MessageKind::Notification => {
             served(told(headers, VERSION_HEADER)?)?;
             let session = Session::anonymous(view.scope(), holder);
             mcp::deliver(&edge, view, &message, &session).await;
             return Ok(respond::empty(StatusCode::ACCEPTED));
         }
-        Shape::Request => {}
+        MessageKind::Request => {}
     }
     let accepts = mcp::accepts(headers)?;
     check_headers(headers, &message)?;
-    let introduction = Introduction::read(&message)?;
+    let introduction = ClientMeta::read(&message)?;
     if message.method() == Some(method::SUBSCRIPTIONS_LISTEN) {
         if !accepts.events {
-            return Err(EdgeError::NoEvents);
+            return Err(IngressError::NoEvents);
         }
-        let filter = Filter::read(&message)?;
+        let filter = SubscriptionFilter::read(&message)?;
         return listen::open(edge, view, filter, &message);
     }
     check_arguments(&edge, view, headers, &message)?;
@@ -127,14 +127,14 @@ async fn try_respond(
 }
 
 /// Returns the status of an answer: in this era it tells what kind of error it is.
-pub(super) fn status_of(answer: &Pieces) -> StatusCode {
+pub(super) fn status_of(answer: &ByteChunks) -> StatusCode {
     // Pieces are values and what is between them: none begins within a name. Nearly all answers are
     // results, and a large one is not copied for this.
     if !answer.has(br#""error""#) {
         return StatusCode::OK;
     }
     let answer = Message::parse_own(answer.clone().join()).ok();
-    let error = answer.as_ref().and_then(|answer| answer.part(Part::Error));
+    let error = answer.as_ref().and_then(|answer| answer.part(MessagePart::Error));
     match error.and_then(RpcError::code_of) {
         Some(METHOD_NOT_FOUND) => StatusCode::NOT_FOUND,
         Some(HEADER_MISMATCH | CAPABILITY_REQUIRED | UNSUPPORTED_VERSION) => {
@@ -145,34 +145,34 @@ pub(super) fn status_of(answer: &Pieces) -> StatusCode {
 }
 
 /// Compares the headers that every request has with its body.
-fn check_headers(headers: &HeaderMap, request: &Message) -> Result<(), EdgeError> {
+fn check_headers(headers: &HeaderMap, request: &Message) -> Result<(), IngressError> {
     let body = modern::version_of(request);
-    let version = told(headers, VERSION_HEADER)?.ok_or(HeaderError::Missing(VERSION_HEADER))?;
+    let version = told(headers, VERSION_HEADER)?.ok_or(HeaderMismatch::Missing(VERSION_HEADER))?;
     if let Some(body) = body {
         compare(VERSION_HEADER, version, &body)?;
     }
     // What else there must be, only the version says.
     served(Some(version))?;
     let asked = request.method().unwrap_or_default();
-    let method = told(headers, headers::METHOD)?.ok_or(HeaderError::Missing(headers::METHOD))?;
+    let method = told(headers, headers::METHOD)?.ok_or(HeaderMismatch::Missing(headers::METHOD))?;
     compare(headers::METHOD, method, asked)?;
     // Without a name where there must be one, the request fails for that.
     let Some((name, is_required)) = headers::name_of(request) else { return Ok(()) };
     let header = match told(headers, headers::NAME)? {
         None if !is_required => return Ok(()),
-        header => header.ok_or(HeaderError::Missing(headers::NAME))?,
+        header => header.ok_or(HeaderMismatch::Missing(headers::NAME))?,
     };
-    let header = headers::decode(header).ok_or(HeaderError::Unreadable(headers::NAME))?;
+    let header = headers::decode(header).ok_or(HeaderMismatch::Unreadable(headers::NAME))?;
     Ok(compare(headers::NAME, &header, &name)?)
 }
 
 /// Compares the headers that repeat arguments with these.
 fn check_arguments(
-    edge: &Edge,
+    edge: &IngressContext,
     view: &View,
     headers: &HeaderMap,
     request: &Message,
-) -> Result<(), EdgeError> {
+) -> Result<(), IngressError> {
     let mirrored = edge.views.mirrored(view, request);
     if mirrored.is_empty() {
         return Ok(());
@@ -185,34 +185,36 @@ fn check_arguments(
         let header = headers.get(&argument.header).map(|told| told.to_str().unwrap_or("\0"));
         if !argument.agrees(&arguments, header) {
             let (header, argument) = (argument.header, argument.path.join("."));
-            return Err(HeaderError::Argument { header, argument }.into());
+            return Err(HeaderMismatch::Argument { header, argument }.into());
         }
     }
     Ok(())
 }
 
 /// Returns what a header says. One that is there twice says two things.
-fn told<'a>(headers: &'a HeaderMap, name: &'static str) -> Result<Option<&'a str>, HeaderError> {
+fn told<'a>(headers: &'a HeaderMap, name: &'static str) -> Result<Option<&'a str>, HeaderMismatch> {
     let mut values = headers.get_all(name).iter();
     let value = match (values.next(), values.next()) {
         (None, _) => return Ok(None),
         (Some(value), None) => value.to_str().ok(),
         (Some(_), Some(_)) => None,
     };
-    value.map(|value| Some(value.trim_matches([' ', '\t']))).ok_or(HeaderError::Unreadable(name))
+    value.map(|value| Some(value.trim_matches([' ', '\t']))).ok_or(HeaderMismatch::Unreadable(name))
 }
 
-fn compare(header: &'static str, told: &str, body: &str) -> Result<(), HeaderError> {
+fn compare(header: &'static str, told: &str, body: &str) -> Result<(), HeaderMismatch> {
     if told == body {
         return Ok(());
     }
-    Err(HeaderError::Differs { header, told: respond::shown(told), body: respond::shown(body) })
+    Err(HeaderMismatch::Differs { header, told: respond::shown(told), body: respond::shown(body) })
 }
 
 /// A legacy version is not served in this form either.
-pub(super) fn served(asked: Option<&str>) -> Result<(), EdgeError> {
+pub(super) fn served(asked: Option<&str>) -> Result<(), IngressError> {
     match asked {
-        Some(asked) if asked != version::MODERN => Err(EdgeError::Version(respond::shown(asked))),
+        Some(asked) if asked != version::MODERN => {
+            Err(IngressError::Version(respond::shown(asked)))
+        }
         _ => Ok(()),
     }
 }

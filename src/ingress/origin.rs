@@ -10,11 +10,11 @@ use hyper::{
     header::{HOST, HeaderValue, ORIGIN},
 };
 
-use crate::config::Listen;
+use crate::config::ListenConfig;
 
 /// Why a request was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Refusal {
+pub(super) enum OriginRefusal {
     /// The `Host` header is missing or names another host.
     #[error("host `{0}` is not served here")]
     Host(String),
@@ -33,20 +33,20 @@ pub(super) enum Refusal {
 /// be shown under. A request without `Origin` does not come from a page.
 pub(super) fn check(
     headers: &HeaderMap,
-    listen: &Listen,
+    listen: &ListenConfig,
     address: Option<IpAddr>,
-) -> Result<(), Refusal> {
+) -> Result<(), OriginRefusal> {
     let mut hosts = headers.get_all(HOST).iter().map(text);
     let host = hosts.next().unwrap_or_default();
     if hosts.next().is_some() {
-        return Err(Refusal::Hosts);
+        return Err(OriginRefusal::Hosts);
     }
     let name = host_name(&host);
     if !is_loopback(name)
         && !address.is_some_and(|address| name.parse() == Ok(address))
         && !listen.allowed_hosts.iter().any(|allowed| allowed.eq_ignore_ascii_case(name))
     {
-        return Err(Refusal::Host(host.into_owned()));
+        return Err(OriginRefusal::Host(host.into_owned()));
     }
     for origin in headers.get_all(ORIGIN).iter().map(text) {
         let is_local = origin
@@ -55,7 +55,7 @@ pub(super) fn check(
         if !is_local
             && !listen.allowed_origins.iter().any(|allowed| allowed.eq_ignore_ascii_case(&origin))
         {
-            return Err(Refusal::Origin(origin.into_owned()));
+            return Err(OriginRefusal::Origin(origin.into_owned()));
         }
     }
     Ok(())
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn verdict(host: Option<&str>, origin: Option<&str>) -> Result<(), Refusal> {
+    fn verdict(host: Option<&str>, origin: Option<&str>) -> Result<(), OriginRefusal> {
         let mut headers = HeaderMap::new();
         if let Some(host) = host {
             headers.insert(HOST, host.parse().expect("a header"));
@@ -95,10 +95,10 @@ mod tests {
         if let Some(origin) = origin {
             headers.insert(ORIGIN, origin.parse().expect("a header"));
         }
-        let listen = Listen {
+        let listen = ListenConfig {
             allowed_hosts: vec!["mcp.example".into()],
             allowed_origins: vec!["https://mcp.example".into()],
-            ..Listen::default()
+            ..ListenConfig::default()
         };
         check(&headers, &listen, Some("192.0.2.7".parse().expect("an address")))
     }
@@ -116,10 +116,10 @@ mod tests {
             assert_eq!(verdict(Some(host), None), Ok(()), "{host}");
         }
         for host in ["192.0.2.8", "192.0.2.7.evil.example", "0.0.0.0", "[::ffff:192.0.2.7]"] {
-            assert!(matches!(verdict(Some(host), None), Err(Refusal::Host(_))), "{host}");
+            assert!(matches!(verdict(Some(host), None), Err(OriginRefusal::Host(_))), "{host}");
         }
         let page = verdict(Some("192.0.2.7"), Some("https://192.0.2.7"));
-        assert!(matches!(page, Err(Refusal::Origin(_))), "no page is shown there");
+        assert!(matches!(page, Err(OriginRefusal::Origin(_))), "no page is shown there");
     }
 
     #[test]
@@ -138,9 +138,9 @@ mod tests {
             "[::1]:80@evil.example",
             "mcp.example:80@evil.example",
         ] {
-            assert!(matches!(verdict(Some(host), None), Err(Refusal::Host(_))), "{host}");
+            assert!(matches!(verdict(Some(host), None), Err(OriginRefusal::Host(_))), "{host}");
         }
-        assert!(matches!(verdict(None, None), Err(Refusal::Host(_))));
+        assert!(matches!(verdict(None, None), Err(OriginRefusal::Host(_))));
     }
 
     #[test]
@@ -149,7 +149,7 @@ mod tests {
         for host in ["localhost", "localhost"] {
             headers.append(HOST, host.parse().expect("a header"));
         }
-        assert_eq!(check(&headers, &Listen::default(), None), Err(Refusal::Hosts));
+        assert_eq!(check(&headers, &ListenConfig::default(), None), Err(OriginRefusal::Hosts));
     }
 
     #[test]
@@ -166,7 +166,7 @@ mod tests {
             "http://[::1]:80@evil.example",
         ] {
             let refused = verdict(Some("localhost"), Some(origin));
-            assert!(matches!(refused, Err(Refusal::Origin(_))), "{origin}");
+            assert!(matches!(refused, Err(OriginRefusal::Origin(_))), "{origin}");
         }
         assert_eq!(verdict(Some("localhost"), Some("http://localhost:6274")), Ok(()));
         assert_eq!(verdict(Some("localhost"), Some("http://[::1]:6274")), Ok(()));

@@ -14,19 +14,19 @@ use hyper::{Method, Request, StatusCode, body::Incoming};
 use tokio::{sync::mpsc, time};
 
 use super::{
-    Edge, Response,
-    events::Events,
+    IngressContext, Response,
+    events::ReplyEvents,
     mcp,
-    reply::{Accepts, Reply},
-    respond::{self, EdgeError},
-    several::{self, Several},
+    reply::{AcceptedForms, RequestReply},
+    respond::{self, IngressError},
+    several::{self, ConcurrentRequests},
 };
 use crate::{
     compute::read_in_place,
     config::defaults,
     holder::{Account, Holder},
-    protocol::{Message, Shape, mcp::method, sse},
-    session::{self, Reader, Session},
+    protocol::{Message, MessageKind, mcp::method, sse},
+    session::{self, OutboxReader, Session},
     share::EvictablePermit,
     view::View,
 };
@@ -39,7 +39,7 @@ const STREAM_KEY: &str = "sessionId=";
 
 /// The streams that are open, by the id that their clients send with every message.
 #[derive(Debug, Default)]
-pub(super) struct Pairs {
+pub(super) struct LegacyStreams {
     by_id: Mutex<HashMap<Box<str>, Pair>>,
 }
 
@@ -54,7 +54,7 @@ struct Pair {
 
 /// A request for the stream to take on.
 struct Posted {
-    reply: Box<Reply>,
+    reply: Box<RequestReply>,
     /// The session that it has opened.
     opened: Option<Arc<Session>>,
 }
@@ -65,7 +65,7 @@ impl std::fmt::Debug for Pair {
     }
 }
 
-impl Pairs {
+impl LegacyStreams {
     fn open(&self, view: View, holder: Holder) -> (Box<str>, mpsc::Receiver<Posted>) {
         let id: Box<str> = uuid::Uuid::new_v4().simple().to_string().into();
         let (requests, posted) = mpsc::channel(defaults::PAIR_REQUESTS_MAX);
@@ -101,16 +101,16 @@ impl Pairs {
 
 /// Opens the stream of a client at the path of `view`.
 pub(super) fn open(
-    edge: Arc<Edge>,
+    edge: Arc<IngressContext>,
     view: View,
     request: &Request<Incoming>,
     holder: Holder,
-) -> Result<Response, EdgeError> {
+) -> Result<Response, IngressError> {
     if !edge.views.config().listen.legacy_sse {
-        return Err(EdgeError::PairsOff);
+        return Err(IngressError::PairsOff);
     }
     if request.method() != Method::GET {
-        return Err(EdgeError::Method("GET"));
+        return Err(IngressError::Method("GET"));
     }
     mcp::check_takes_events(request.headers())?;
     mcp::version(request.headers())?;
@@ -125,9 +125,9 @@ pub(super) fn open(
         posted,
         is_closing: false,
         is_drained: false,
-        running: Several::default(),
+        running: ConcurrentRequests::default(),
         reader: None,
-        events: Events::beginning_with(first),
+        events: ReplyEvents::beginning_with(first),
     };
     Ok(respond::event_stream(stream::unfold(down, |mut down| async move {
         down.next().await.map(|piece| (piece, down))
@@ -136,24 +136,24 @@ pub(super) fn open(
 
 /// Takes a message for a stream that is open.
 pub(super) async fn send(
-    edge: Arc<Edge>,
+    edge: Arc<IngressContext>,
     request: Request<Incoming>,
     account: Account,
-) -> Result<Response, EdgeError> {
+) -> Result<Response, IngressError> {
     if request.method() != Method::POST {
-        return Err(EdgeError::Method("POST"));
+        return Err(IngressError::Method("POST"));
     }
     let (head, body) = request.into_parts();
     let id = head.uri.query().unwrap_or_default().split('&');
     let id = id.into_iter().find_map(|pair| pair.strip_prefix(STREAM_KEY)).unwrap_or_default();
-    edge.pairs.find(id).ok_or(EdgeError::NoPair)?;
+    edge.pairs.find(id).ok_or(IngressError::NoPair)?;
     mcp::check_content_type(&head.headers)?;
     mcp::version(&head.headers)?;
     let body = mcp::read(account, body).await?;
     let message = read_in_place(body.len(), || Message::parse(body))?;
     // The body may have taken its time.
-    let pair = edge.pairs.find(id).ok_or(EdgeError::NoPair)?;
-    if message.shape() == Shape::Request {
+    let pair = edge.pairs.find(id).ok_or(IngressError::NoPair)?;
+    if message.shape() == MessageKind::Request {
         start(edge, id, pair, message).await?;
     } else {
         mcp::deliver(&edge, &pair.view, &message, &pair.session).await;
@@ -162,12 +162,17 @@ pub(super) async fn send(
 }
 
 /// Hands a request to the stream that is to answer it.
-async fn start(edge: Arc<Edge>, id: &str, pair: Pair, message: Message) -> Result<(), EdgeError> {
+async fn start(
+    edge: Arc<IngressContext>,
+    id: &str,
+    pair: Pair,
+    message: Message,
+) -> Result<(), IngressError> {
     let reserving = time::timeout(defaults::OVERRUN_PATIENCE, pair.requests.reserve());
     let place = match reserving.await {
         Ok(Ok(place)) => place,
-        Ok(Err(_)) => return Err(EdgeError::NoPair),
-        Err(_) => return Err(EdgeError::PairFull),
+        Ok(Err(_)) => return Err(IngressError::NoPair),
+        Err(_) => return Err(IngressError::PairFull),
     };
     let mut opened = None;
     // A stream is a session: a second handshake changes nothing.
@@ -176,18 +181,18 @@ async fn start(edge: Arc<Edge>, id: &str, pair: Pair, message: Message) -> Resul
         let session = mcp::open(&edge, &pair.view, &message, pair.session.holder());
         if !edge.pairs.adopt(id, &session) {
             end(&edge, &session);
-            return Err(EdgeError::NoPair);
+            return Err(IngressError::NoPair);
         }
         opened = Some(session);
     }
     let session = opened.as_ref().unwrap_or(&pair.session);
-    let accepts = Accepts { events: true, ..Accepts::default() };
+    let accepts = AcceptedForms { events: true, ..AcceptedForms::default() };
     let reply = mcp::reply(edge, &pair.view, message, session, accepts);
     place.send(Posted { reply: Box::new(reply), opened });
     Ok(())
 }
 
-fn end(edge: &Edge, session: &Session) {
+fn end(edge: &IngressContext, session: &Session) {
     if let Some(id) = session.id() {
         edge.views.sessions().end(id);
     }
@@ -195,7 +200,7 @@ fn end(edge: &Edge, session: &Session) {
 
 /// The stream of one client.
 struct Down {
-    edge: Arc<Edge>,
+    edge: Arc<IngressContext>,
     permit: Arc<EvictablePermit>,
     id: Box<str>,
     posted: mpsc::Receiver<Posted>,
@@ -203,10 +208,10 @@ struct Down {
     is_closing: bool,
     /// All that was taken runs or is answered.
     is_drained: bool,
-    running: Several,
+    running: ConcurrentRequests,
     /// What servers say that answers no request.
-    reader: Option<Reader>,
-    events: Events,
+    reader: Option<OutboxReader>,
+    events: ReplyEvents,
 }
 
 impl Drop for Down {
@@ -233,7 +238,7 @@ impl Down {
             let silent_until = self.events.silent_until(&self.edge);
             tokio::select! {
                 next = self.running.next(), if n_running > 0 => match next {
-                    Some(several::Next::Aside(message) | several::Next::Answer { message, .. }) => {
+                    Some(several::ConcurrentEvent::Aside(message) | several::ConcurrentEvent::Answer { message, .. }) => {
                         self.events.begin(message);
                     }
                     // The client has cancelled all of them.
@@ -243,12 +248,12 @@ impl Down {
                     Some(posted) => self.take_on(posted),
                     None => self.is_drained = true,
                 },
-                next = Reader::next_of(&mut self.reader) => match next {
-                    session::Next::Event(_, message) => {
+                next = OutboxReader::next_of(&mut self.reader) => match next {
+                    session::OutboxItem::Event(_, message) => {
                         self.events.begin(message.into());
                     }
-                    session::Next::Closed => return None,
-                    session::Next::Overtaken => {
+                    session::OutboxItem::Closed => return None,
+                    session::OutboxItem::Overtaken => {
                         tracing::warn!("a client does not read its stream: it is cut off");
                         return None;
                     }

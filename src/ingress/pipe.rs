@@ -17,31 +17,31 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Edge,
-    batch::Replies,
+    IngressContext,
+    batch::BatchReplies,
     mcp,
-    modern::{self, listen::Listening},
-    reply::Accepts,
-    respond::EdgeError,
-    several::{self, Several},
-    stall::Stall,
+    modern::{self, listen::ListenRequest},
+    reply::AcceptedForms,
+    respond::IngressError,
+    several::{self, ConcurrentRequests},
+    stall::WriteTimeout,
 };
 use crate::{
     budget::{MeteredLine, MeteredLines},
     compute::read_in_place,
     config::defaults,
-    era::subscription::Filter,
+    era::subscription::SubscriptionFilter,
     holder::Holder,
     protocol::{
-        Batch, Era, Message, Pieces, RpcError, Shape,
+        Batch, ByteChunks, Era, Message, MessageKind, RpcError,
         error::INTERNAL_ERROR,
-        jsonrpc::Part,
+        jsonrpc::MessagePart,
         mcp::method,
-        modern::{Introduction, version_of},
+        modern::{ClientMeta, version_of},
         version,
     },
-    session::{self, Reader, Session},
-    unsent::Unsent,
+    session::{self, OutboxReader, Session},
+    unsent::UnsentMessages,
     view::View,
 };
 
@@ -53,7 +53,7 @@ const READ_BYTES: usize = 64 << 10;
 
 /// Why a pipe has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum PipeEnd {
     /// Its client has gone.
     Gone,
     /// Its client did not take what was sent to it.
@@ -64,7 +64,7 @@ pub enum End {
 
 /// A pipe to a client that is to be served at a view.
 #[derive(Debug)]
-pub struct Pipe<R, W> {
+pub struct ClientPipe<R, W> {
     /// Where the client's messages come from.
     pub reader: R,
     /// What was read of them already; with a bound of [`defaults::BODY_BYTES_MAX`] for a line.
@@ -82,21 +82,21 @@ pub struct Pipe<R, W> {
 /// # Cancel safety
 ///
 /// Dropped, what runs is cancelled.
-pub async fn serve<R, W>(edge: Arc<Edge>, view: View, pipe: Pipe<R, W>) -> End
+pub async fn serve<R, W>(edge: Arc<IngressContext>, view: View, pipe: ClientPipe<R, W>) -> PipeEnd
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
     let _counted = edge.board.client();
-    let Pipe { mut reader, lines, writer, holder, tells_end } = pipe;
-    let mut writer = Stall::new(writer, edge.views.config().listen.write_timeout);
+    let ClientPipe { mut reader, lines, writer, holder, tells_end } = pipe;
+    let mut writer = WriteTimeout::new(writer, edge.views.config().listen.write_timeout);
     let mut service = Service::new(edge, view, lines, holder);
     let end = service.run(&mut reader, &mut writer).await;
-    if end == End::Stopped && tells_end {
+    if end == PipeEnd::Stopped && tells_end {
         let params = format!(r#"{{"read":{}}}"#, service.n_taken);
         service.unsent.push(Message::notification(DETACHED, Some(&params)).bytes().clone());
         if service.unsent.write(&mut writer).await.is_err() {
-            return End::Gone;
+            return PipeEnd::Gone;
         }
     }
     end
@@ -104,16 +104,16 @@ where
 
 /// What has a stream of messages of its own.
 enum Source {
-    Batch(Box<Replies>),
-    Listening(Box<Listening>, CancellationToken),
+    Batch(Box<BatchReplies>),
+    Listening(Box<ListenRequest>, CancellationToken),
 }
 
 /// A source with what comes of it next; nothing when that was all.
-type Turn = BoxFuture<'static, Option<(Source, Pieces)>>;
+type Turn = BoxFuture<'static, Option<(Source, ByteChunks)>>;
 
 /// What is done for the client of a pipe.
 struct Service {
-    edge: Arc<Edge>,
+    edge: Arc<IngressContext>,
     view: View,
     /// The party that the pipe counts for.
     holder: Holder,
@@ -122,8 +122,8 @@ struct Service {
     lines: MeteredLines,
     /// How many messages were taken from the pipe.
     n_taken: u64,
-    unsent: Unsent,
-    running: Several,
+    unsent: UnsentMessages,
+    running: ConcurrentRequests,
     /// Batches and listeners.
     sources: FuturesUnordered<Turn>,
     /// Requests that do not run yet.
@@ -134,7 +134,7 @@ struct Service {
     delivering: Option<BoxFuture<'static, ()>>,
     undelivered: VecDeque<Message>,
     /// What servers say that answers no request.
-    reader: Option<Reader>,
+    reader: Option<OutboxReader>,
 }
 
 impl Drop for Service {
@@ -146,7 +146,7 @@ impl Drop for Service {
 }
 
 impl Service {
-    fn new(edge: Arc<Edge>, view: View, lines: MeteredLines, holder: Holder) -> Self {
+    fn new(edge: Arc<IngressContext>, view: View, lines: MeteredLines, holder: Holder) -> Self {
         let session = Session::anonymous(view.scope(), holder);
         Self {
             edge,
@@ -155,8 +155,8 @@ impl Service {
             session,
             lines,
             n_taken: 0,
-            unsent: Unsent::default(),
-            running: Several::default(),
+            unsent: UnsentMessages::default(),
+            running: ConcurrentRequests::default(),
             sources: FuturesUnordered::new(),
             waiting: VecDeque::new(),
             cancellers: Vec::new(),
@@ -166,7 +166,7 @@ impl Service {
         }
     }
 
-    async fn run<R, W>(&mut self, reader: &mut R, writer: &mut W) -> End
+    async fn run<R, W>(&mut self, reader: &mut R, writer: &mut W) -> PipeEnd
     where
         R: AsyncRead + Unpin,
         W: AsyncWrite + Unpin,
@@ -191,7 +191,7 @@ impl Service {
                 written = self.unsent.write(writer), if !is_idle => {
                     if let Err(error) = written {
                         tracing::debug!(%error, "a client on a pipe takes nothing any more");
-                        return End::Gone;
+                        return PipeEnd::Gone;
                     }
                 }
                 read = reader.read_buf(buffer), if reads => match read {
@@ -200,7 +200,7 @@ impl Service {
                         if let Some(line) = self.lines.last_line() {
                             self.take(line);
                         }
-                        end = Some(End::Gone);
+                        end = Some(PipeEnd::Gone);
                         gone_at = Some(Instant::now());
                     }
                 },
@@ -217,16 +217,16 @@ impl Service {
                     }
                 }
                 () = delivered(&mut self.delivering) => self.deliver_next(),
-                next = Reader::next_of(&mut self.reader), if is_idle => match next {
-                    session::Next::Event(_, message) => self.unsent.push(message),
-                    session::Next::Closed => self.reader = None,
-                    session::Next::Overtaken => {
+                next = OutboxReader::next_of(&mut self.reader), if is_idle => match next {
+                    session::OutboxItem::Event(_, message) => self.unsent.push(message),
+                    session::OutboxItem::Closed => self.reader = None,
+                    session::OutboxItem::Overtaken => {
                         tracing::warn!("a client does not read its pipe: it is cut off");
-                        return End::Overtaken;
+                        return PipeEnd::Overtaken;
                     }
                 },
-                () = stop.cancelled(), if end.is_none() => end = Some(End::Stopped),
-                () = farewell(gone_at) => return End::Gone,
+                () = stop.cancelled(), if end.is_none() => end = Some(PipeEnd::Stopped),
+                () = farewell(gone_at) => return PipeEnd::Gone,
             }
         }
     }
@@ -270,20 +270,20 @@ impl Service {
 
     fn take_message(&mut self, message: Message) {
         match message.shape() {
-            Shape::Request if self.waiting.len() >= defaults::PIPE_REQUESTS_MAX => {
+            MessageKind::Request if self.waiting.len() >= defaults::PIPE_REQUESTS_MAX => {
                 let era = if version_of(&message).is_some() { Era::Modern } else { Era::Legacy };
-                self.unsent.push(too_many(message.part(Part::Id), era));
+                self.unsent.push(too_many(message.part(MessagePart::Id), era));
             }
-            Shape::Request => {
+            MessageKind::Request => {
                 self.waiting.push_back(message);
                 self.start_waiting();
             }
-            Shape::Notification if message.method() == Some(method::CANCELLED) => {
-                if let Some(id) = message.part(Part::CancelledId) {
+            MessageKind::Notification if message.method() == Some(method::CANCELLED) => {
+                if let Some(id) = message.part(MessagePart::CancelledId) {
                     self.cancel(id);
                 }
             }
-            Shape::Notification | Shape::Response => {
+            MessageKind::Notification | MessageKind::Response => {
                 self.undelivered.push_back(message);
                 if self.delivering.is_none() {
                     self.deliver_next();
@@ -295,7 +295,7 @@ impl Service {
     fn take_batch(&mut self, bytes: &Bytes) {
         let version = self.session.version().unwrap_or(version::ASSUMED);
         if !version::has_batches(version) {
-            return self.refuse(&EdgeError::NoBatches(version.to_owned()), None);
+            return self.refuse(&IngressError::NoBatches(version.to_owned()), None);
         }
         let reading = || Batch::parse(bytes, defaults::BATCH_MESSAGES_MAX);
         let batch = match read_in_place(bytes.len(), reading) {
@@ -310,7 +310,7 @@ impl Service {
         self.sources.push(Source::Batch(Box::new(replies)).turn());
     }
 
-    fn refuse(&mut self, error: &EdgeError, id: Option<&str>) {
+    fn refuse(&mut self, error: &IngressError, id: Option<&str>) {
         tracing::debug!(%error, "message on a pipe refused");
         self.unsent.push(error.render(id));
     }
@@ -327,7 +327,7 @@ impl Service {
         let is_handshake = request.method() == Some(method::INITIALIZE);
         let asked = if is_handshake { None } else { version_of(&request) };
         if let Some(asked) = asked {
-            let id = request.part(Part::Id).map(str::to_owned);
+            let id = request.part(MessagePart::Id).map(str::to_owned);
             if let Err(error) = self.start_modern(request, &asked) {
                 self.refuse(&error, id.as_deref());
             }
@@ -343,15 +343,16 @@ impl Service {
     }
 
     /// Starts a request of the modern era, which stands for itself.
-    fn start_modern(&mut self, request: Message, asked: &str) -> Result<(), EdgeError> {
+    fn start_modern(&mut self, request: Message, asked: &str) -> Result<(), IngressError> {
         modern::served(Some(asked))?;
-        let introduction = Introduction::read(&request)?;
+        let introduction = ClientMeta::read(&request)?;
         if request.method() == Some(method::SUBSCRIPTIONS_LISTEN) {
-            let filter = Filter::read(&request)?;
-            let id = request.part(Part::Id).unwrap_or("null");
+            let filter = SubscriptionFilter::read(&request)?;
+            let id = request.part(MessagePart::Id).unwrap_or("null");
             let cancelled = CancellationToken::new();
             self.cancellers.push((id.into(), cancelled.clone()));
-            let listening = Listening::new(Arc::clone(&self.edge), &self.view, filter, &request);
+            let listening =
+                ListenRequest::new(Arc::clone(&self.edge), &self.view, filter, &request);
             self.sources.push(Source::Listening(Box::new(listening), cancelled).turn());
             return Ok(());
         }
@@ -367,10 +368,10 @@ impl Service {
         self.running.push(reply);
     }
 
-    fn answered(&mut self, next: several::Next) {
+    fn answered(&mut self, next: several::ConcurrentEvent) {
         match next {
-            several::Next::Aside(message) => self.unsent.push(message),
-            several::Next::Answer { id, message } => {
+            several::ConcurrentEvent::Aside(message) => self.unsent.push(message),
+            several::ConcurrentEvent::Answer { id, message } => {
                 self.forget(&id);
                 self.unsent.push(message);
             }
@@ -386,7 +387,7 @@ impl Service {
     /// Cancels a request, whatever era it is of; it has no answer then.
     fn cancel(&mut self, id: &str) {
         let n_waiting = self.waiting.len();
-        self.waiting.retain(|request| request.part(Part::Id) != Some(id));
+        self.waiting.retain(|request| request.part(MessagePart::Id) != Some(id));
         let mut meant = self.cancellers.iter().filter(|(known, _)| **known == *id);
         match (meant.next(), meant.next()) {
             (Some((_, canceller)), None) => {
@@ -433,8 +434,8 @@ impl Source {
 }
 
 /// Whatever comes goes over the pipe, once.
-fn on_pipe() -> Accepts {
-    Accepts { events: true, ..Accepts::default() }
+fn on_pipe() -> AcceptedForms {
+    AcceptedForms { events: true, ..AcceptedForms::default() }
 }
 
 /// Waits until what is on its way to a server is there; for ever if nothing is.

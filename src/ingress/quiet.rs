@@ -18,7 +18,7 @@ use std::{
 const POLLS_MAX: u32 = 16;
 
 /// Runs a future whose wake-ups of itself stay inside.
-pub(super) struct Quiet<F> {
+pub(super) struct LocalWake<F> {
     future: Pin<Box<F>>,
     signal: Arc<Signal>,
     waker: Waker,
@@ -38,7 +38,7 @@ const POLLING: u8 = 1;
 /// It was woken meanwhile.
 const WOKEN: u8 = 2;
 
-impl<F: Future<Output = ()>> Quiet<F> {
+impl<F: Future<Output = ()>> LocalWake<F> {
     pub(super) fn new(future: F) -> Self {
         let signal = Arc::new(Signal::default());
         let waker = Waker::from(Arc::clone(&signal));
@@ -46,7 +46,7 @@ impl<F: Future<Output = ()>> Quiet<F> {
     }
 }
 
-impl<F: Future<Output = ()>> Future for Quiet<F> {
+impl<F: Future<Output = ()>> Future for LocalWake<F> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
@@ -131,7 +131,7 @@ mod tests {
         });
         let task = Arc::new(Task::default());
         let waker = Waker::from(Arc::clone(&task));
-        let mut quiet = Quiet::new(future);
+        let mut quiet = LocalWake::new(future);
         assert!(Pin::new(&mut quiet).poll(&mut Context::from_waker(&waker)).is_pending());
         drop(quiet);
         (n_polls, last.expect("polled"), task)

@@ -13,27 +13,27 @@ use hyper::StatusCode;
 use tokio::time::{self, Instant};
 use tokio_util::sync::CancellationToken;
 
-use super::{Edge, Response, beat::Beat, modern, respond, resume};
+use super::{IngressContext, Response, beat::ProgressHeartbeat, modern, respond, resume};
 use crate::{
     budget,
     call::Exchange,
     config::defaults,
-    connection::{Aside, Event, Question},
-    protocol::{Era, Message, Pieces, RpcError, capability, mcp::method, sse},
-    session::{Running, Session},
-    view::Outcome,
+    connection::{CallEvent, ServerRequest, SideMessage},
+    protocol::{ByteChunks, Era, Message, RpcError, capability, mcp::method, sse},
+    session::{RunningRequest, Session},
+    view::RequestOutcome,
 };
 
 /// What forms of an answer the client takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Accepts {
+pub(super) struct AcceptedForms {
     pub(super) json: bool,
     pub(super) events: bool,
     /// It comes back for the rest of a stream that broke.
     pub(super) resumption: bool,
 }
 
-impl Accepts {
+impl AcceptedForms {
     /// Both forms, and what is sent is there or lost.
     pub(super) fn both() -> Self {
         Self { json: true, events: true, resumption: false }
@@ -41,20 +41,20 @@ impl Accepts {
 
     /// Leaves out what the operator does not want clients to be sent. One that takes nothing else
     /// gets it all the same.
-    pub(super) fn preferring(self, edge: &Edge) -> Self {
+    pub(super) fn preferring(self, edge: &IngressContext) -> Self {
         let is_plain = self.json && edge.views.config().listen.json_response;
         Self { events: self.events && !is_plain, ..self }
     }
 }
 
 /// The answer to one request.
-pub(super) struct Reply {
-    edge: Arc<Edge>,
+pub(super) struct RequestReply {
+    edge: Arc<IngressContext>,
     stage: Stage,
     id: String,
-    accepts: Accepts,
-    running: Running,
-    beat: Beat,
+    accepts: AcceptedForms,
+    running: RunningRequest,
+    beat: ProgressHeartbeat,
     /// Since when nothing has come that says something.
     silent_since: Instant,
     /// What of an event is still to be sent.
@@ -62,31 +62,31 @@ pub(super) struct Reply {
 }
 
 enum Stage {
-    Handling(BoxFuture<'static, Outcome>),
+    Handling(BoxFuture<'static, RequestOutcome>),
     Running(Box<Exchange>),
     Done,
 }
 
 /// What goes to the client next.
-pub(super) enum Part {
+pub(super) enum ReplyPart {
     /// Something that comes before the answer.
-    Aside(Pieces),
-    Answer(Pieces),
+    Aside(ByteChunks),
+    Answer(ByteChunks),
     /// The server lets those who can resume wait for the answer without a stream.
     Deferred,
     /// The client has cancelled: there is no answer.
     Nothing,
 }
 
-impl Reply {
+impl RequestReply {
     pub(super) fn new(
-        edge: Arc<Edge>,
-        outcome: BoxFuture<'static, Outcome>,
+        edge: Arc<IngressContext>,
+        outcome: BoxFuture<'static, RequestOutcome>,
         (id, token): (String, Option<&str>),
-        accepts: Accepts,
-        running: Running,
+        accepts: AcceptedForms,
+        running: RunningRequest,
     ) -> Self {
-        let (stage, beat) = (Stage::Handling(outcome), Beat::new(token));
+        let (stage, beat) = (Stage::Handling(outcome), ProgressHeartbeat::new(token));
         Self {
             edge,
             stage,
@@ -108,7 +108,7 @@ impl Reply {
             // A client that takes no stream gets the answer alone.
             _ if !self.accepts.events => loop {
                 match self.next().await {
-                    Part::Aside(_) | Part::Deferred => {}
+                    ReplyPart::Aside(_) | ReplyPart::Deferred => {}
                     part => break Some(part),
                 }
             },
@@ -116,12 +116,14 @@ impl Reply {
             None => None,
         };
         match first {
-            Some(Part::Answer(answer)) if self.accepts.json => {
+            Some(ReplyPart::Answer(answer)) if self.accepts.json => {
                 let status = if is_modern { modern::status_of(&answer) } else { StatusCode::OK };
                 respond::json_bytes(status, answer)
             }
             // The client has cancelled, and takes no stream that could end without an answer.
-            Some(Part::Nothing) if !self.accepts.events => respond::empty(StatusCode::ACCEPTED),
+            Some(ReplyPart::Nothing) if !self.accepts.events => {
+                respond::empty(StatusCode::ACCEPTED)
+            }
             first => match self.accepts.resumption.then(|| resume::permit(&self.edge)).flatten() {
                 Some(permit) => resume::answer(self, first, permit),
                 None => self.into_stream(first),
@@ -129,38 +131,40 @@ impl Reply {
         }
     }
 
-    fn into_stream(self, first: Option<Part>) -> Response {
+    fn into_stream(self, first: Option<ReplyPart>) -> Response {
         let pieces = stream::unfold((self, first), |(mut reply, first): (Self, _)| async move {
             if let Some(piece) = reply.unsent.next() {
                 return Some((piece, (reply, first)));
             }
             let part = match first {
                 // The stream stays open: it cannot be resumed.
-                Some(part) if !matches!(part, Part::Deferred) => part,
+                Some(part) if !matches!(part, ReplyPart::Deferred) => part,
                 _ => match reply.next_or_silence().await {
                     Ok(part) => part,
                     Err(sign) => return Some((sign, (reply, None))),
                 },
             };
             match part {
-                Part::Aside(message) => Some((reply.event(message), (reply, None))),
+                ReplyPart::Aside(message) => Some((reply.event(message), (reply, None))),
                 // The stream ends right after the answer.
-                Part::Answer(message) => Some((reply.event(message), (reply, Some(Part::Nothing)))),
-                Part::Deferred => Some((sse::KEEP_ALIVE, (reply, None))),
-                Part::Nothing => None,
+                ReplyPart::Answer(message) => {
+                    Some((reply.event(message), (reply, Some(ReplyPart::Nothing))))
+                }
+                ReplyPart::Deferred => Some((sse::KEEP_ALIVE, (reply, None))),
+                ReplyPart::Nothing => None,
             }
         });
         respond::event_stream(pieces)
     }
 
     /// Encodes an event and returns the first piece of it.
-    fn event(&mut self, message: Pieces) -> Bytes {
+    fn event(&mut self, message: ByteChunks) -> Bytes {
         self.unsent = sse::encode_pieces(message).into_iter();
         self.unsent.next().unwrap_or_default()
     }
 
     /// Returns what comes next, or a sign of life when nothing has come for a while.
-    async fn next_or_silence(&mut self) -> Result<Part, Bytes> {
+    async fn next_or_silence(&mut self) -> Result<ReplyPart, Bytes> {
         let silence = self.edge.views.config().listen.keep_alive;
         let next = time::timeout(silence, self.next_or_beat()).await;
         next.ok().flatten().ok_or(sse::KEEP_ALIVE)
@@ -172,7 +176,7 @@ impl Reply {
     /// # Cancel safety
     ///
     /// Safe: the next call goes on.
-    pub(super) async fn next_or_beat(&mut self) -> Option<Part> {
+    pub(super) async fn next_or_beat(&mut self) -> Option<ReplyPart> {
         let silence = self.edge.views.config().service.progress_beat;
         let Some(silence) = silence else { return Some(self.next().await) };
         if let Ok(part) = time::timeout_at(self.silent_since + silence, self.next()).await {
@@ -181,11 +185,11 @@ impl Reply {
         self.silent_since = Instant::now();
         let is_running = matches!(&self.stage, Stage::Running(found) if found.is_running());
         let beat = if is_running { self.beat.next() } else { None };
-        beat.map(|message| Part::Aside(message.into()))
+        beat.map(|message| ReplyPart::Aside(message.into()))
     }
 
     /// Returns the edge at which the request came in.
-    pub(super) fn edge(&self) -> &Arc<Edge> {
+    pub(super) fn edge(&self) -> &Arc<IngressContext> {
         &self.edge
     }
 
@@ -209,7 +213,7 @@ impl Reply {
     /// # Cancel safety
     ///
     /// Safe: the next call goes on.
-    async fn next(&mut self) -> Part {
+    async fn next(&mut self) -> ReplyPart {
         let part = tokio::select! {
             // An answer that is there goes out, whatever else has happened.
             biased;
@@ -218,18 +222,18 @@ impl Reply {
                 if let Stage::Running(exchange) = &mut self.stage {
                     exchange.cancel();
                 }
-                Part::Nothing
+                ReplyPart::Nothing
             }
             () = self.edge.hurry.cancelled() => {
                 let runs = matches!(&self.stage, Stage::Running(found) if found.is_running());
-                Part::Answer(RpcError::stopping(runs).render(Some(&self.id)).into())
+                ReplyPart::Answer(RpcError::stopping(runs).render(Some(&self.id)).into())
             }
         };
         match part {
-            Part::Aside(_) => self.silent_since = Instant::now(),
-            Part::Deferred => {}
+            ReplyPart::Aside(_) => self.silent_since = Instant::now(),
+            ReplyPart::Deferred => {}
             // Lets go of the request at once, not when the client has read the last byte.
-            Part::Answer(_) | Part::Nothing => self.stage = Stage::Done,
+            ReplyPart::Answer(_) | ReplyPart::Nothing => self.stage = Stage::Done,
         }
         part
     }
@@ -238,17 +242,17 @@ impl Reply {
 /// Goes on to what comes next for the client.
 async fn advance(
     stage: &mut Stage,
-    beat: &mut Beat,
-    edge: &Edge,
-    running: &Running,
-    (id, accepts): (&str, Accepts),
-) -> Part {
+    beat: &mut ProgressHeartbeat,
+    edge: &IngressContext,
+    running: &RunningRequest,
+    (id, accepts): (&str, AcceptedForms),
+) -> ReplyPart {
     loop {
         let exchange = match stage {
             Stage::Handling(outcome) => match outcome.await {
-                Outcome::Answer(answer) => {
+                RequestOutcome::Answer(answer) => {
                     let account = Some(running.session().holder().account);
-                    return Part::Answer(match budget::counted(account, answer) {
+                    return ReplyPart::Answer(match budget::counted(account, answer) {
                         Ok(answer) => answer.into(),
                         Err(exhausted) => {
                             let error = exhausted.to_rpc().for_era(running.session().era());
@@ -256,25 +260,27 @@ async fn advance(
                         }
                     });
                 }
-                Outcome::Exchange(exchange) => {
+                RequestOutcome::Exchange(exchange) => {
                     *stage = Stage::Running(exchange);
                     continue;
                 }
             },
             Stage::Running(exchange) => exchange,
-            Stage::Done => return Part::Nothing,
+            Stage::Done => return ReplyPart::Nothing,
         };
         let aside = match exchange.next().await {
-            Ok(Event::Answer(message)) => {
+            Ok(CallEvent::Answer(message)) => {
                 running.answered();
-                return Part::Answer(exchange.restore(&message));
+                return ReplyPart::Answer(exchange.restore(&message));
             }
-            Ok(Event::Deferred) if accepts.resumption => return Part::Deferred,
-            Ok(Event::Deferred) => continue,
-            Ok(Event::Aside(Aside::Notification(message))) => {
+            Ok(CallEvent::Deferred) if accepts.resumption => return ReplyPart::Deferred,
+            Ok(CallEvent::Deferred) => continue,
+            Ok(CallEvent::Aside(SideMessage::Notification(message))) => {
                 notification(&message, exchange, beat, edge, running)
             }
-            Ok(Event::Aside(Aside::Question(question))) if running.session().is_modern() => {
+            Ok(CallEvent::Aside(SideMessage::Question(question)))
+                if running.session().is_modern() =>
+            {
                 if !running.session().can_be_asked(question.message()) || !exchange.can_be_held() {
                     exchange.lacks(capability::of(question.message()));
                     question.refuse();
@@ -285,21 +291,21 @@ async fn advance(
                 };
                 let id = exchange.client_id().to_owned();
                 let asked = edge.views.sessions().hold(exchange, question);
-                return Part::Answer(match asked {
+                return ReplyPart::Answer(match asked {
                     Ok(result) => Message::response(&id, &result).into(),
                     Err(error) => error.to_rpc().for_era(Era::Modern).render(Some(&id)).into(),
                 });
             }
-            Ok(Event::Aside(Aside::Question(question))) => {
-                ask(question, running, accepts).map(Pieces::from)
+            Ok(CallEvent::Aside(SideMessage::Question(question))) => {
+                ask(question, running, accepts).map(ByteChunks::from)
             }
             Err(error) => {
                 let error = error.to_rpc().for_era(running.session().era());
-                return Part::Answer(error.render(Some(exchange.client_id())).into());
+                return ReplyPart::Answer(error.render(Some(exchange.client_id())).into());
             }
         };
         if let Some(aside) = aside {
-            return Part::Aside(aside);
+            return ReplyPart::Aside(aside);
         }
     }
 }
@@ -308,10 +314,10 @@ async fn advance(
 fn notification(
     message: &Message,
     exchange: &Exchange,
-    beat: &mut Beat,
-    edge: &Edge,
-    running: &Running,
-) -> Option<Pieces> {
+    beat: &mut ProgressHeartbeat,
+    edge: &IngressContext,
+    running: &RunningRequest,
+) -> Option<ByteChunks> {
     let session = running.session();
     match message.method().unwrap_or_default() {
         // Nothing else belongs to a request of the modern era.
@@ -327,7 +333,7 @@ fn notification(
         method::CANCELLED => {
             return session
                 .recall(exchange.server(), exchange.generation()?, message)
-                .map(Pieces::from);
+                .map(ByteChunks::from);
         }
         method::PROGRESS => beat.note(message),
         _ => {}
@@ -335,7 +341,7 @@ fn notification(
     Some(exchange.restore(message))
 }
 
-fn ask(question: Question, running: &Running, accepts: Accepts) -> Option<Bytes> {
+fn ask(question: ServerRequest, running: &RunningRequest, accepts: AcceptedForms) -> Option<Bytes> {
     if accepts.events {
         return running.session().ask(question, Some(running.number()));
     }

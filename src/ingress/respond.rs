@@ -13,37 +13,37 @@ use hyper::{
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Body, Response, bearer::Denied, modern::HeaderError, origin::Refusal};
+use super::{Body, Response, bearer::BearerError, modern::HeaderMismatch, origin::OriginRefusal};
 use crate::{
-    body::Outgoing,
+    body::OutgoingBody,
     budget::MemoryExhausted,
     call::CallError,
     config::defaults,
     era::subscription::FilterError,
     protocol::{
-        BatchError, ParseError, Pieces, RpcError, Shape,
+        BatchError, ByteChunks, MessageKind, ParseError, RpcError,
         error::{
             HEADER_MISMATCH, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR,
             SESSION_NOT_FOUND, SESSION_REQUIRED, UNSUPPORTED_VERSION,
         },
-        modern::IntroductionError,
+        modern::ClientMetaError,
         version,
     },
     redact,
-    session::NoSession,
+    session::SessionLookupError,
 };
 
 /// Why a request is refused before anybody has looked at what it asks for.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum EdgeError {
+pub(super) enum IngressError {
     /// The wrong host or a foreign page.
     #[error(transparent)]
-    Forbidden(#[from] Refusal),
+    Forbidden(#[from] OriginRefusal),
     /// The token is missing or another one.
     #[error("{denied}")]
     Unauthorized {
         /// Which of the two.
-        denied: Denied,
+        denied: BearerError,
         /// All of the request was read, so that another one can follow it.
         is_read: bool,
     },
@@ -115,10 +115,10 @@ pub(super) enum EdgeError {
     Version(String),
     /// The headers do not fit the body.
     #[error(transparent)]
-    Header(#[from] HeaderError),
+    Header(#[from] HeaderMismatch),
     /// The request does not say what it must of its client.
     #[error(transparent)]
-    Introduction(#[from] IntroductionError),
+    Introduction(#[from] ClientMetaError),
     /// What is to be told to a listener cannot be read.
     #[error(transparent)]
     Filter(#[from] FilterError),
@@ -132,13 +132,13 @@ pub(super) enum EdgeError {
     Response,
     /// The request must belong to a session.
     #[error(transparent)]
-    Session(#[from] NoSession),
+    Session(#[from] SessionLookupError),
 }
 
-impl EdgeError {
+impl IngressError {
     fn status(&self) -> StatusCode {
         match self {
-            Self::Forbidden(Refusal::Hosts) => StatusCode::BAD_REQUEST,
+            Self::Forbidden(OriginRefusal::Hosts) => StatusCode::BAD_REQUEST,
             Self::Forbidden(_) => StatusCode::FORBIDDEN,
             Self::Unauthorized { .. } => StatusCode::UNAUTHORIZED,
             Self::WrongTokens { .. } => StatusCode::TOO_MANY_REQUESTS,
@@ -147,7 +147,7 @@ impl EdgeError {
             | Self::RpcOff
             | Self::NoPair
             | Self::NoServer(_)
-            | Self::Session(NoSession::Unknown) => StatusCode::NOT_FOUND,
+            | Self::Session(SessionLookupError::Unknown) => StatusCode::NOT_FOUND,
             Self::PairFull | Self::Full | Self::StreamsFull | Self::NoMemory(_) => {
                 StatusCode::SERVICE_UNAVAILABLE
             }
@@ -164,7 +164,7 @@ impl EdgeError {
             | Self::Header(_)
             | Self::Introduction(_)
             | Self::Response
-            | Self::Session(NoSession::Missing) => StatusCode::BAD_REQUEST,
+            | Self::Session(SessionLookupError::Missing) => StatusCode::BAD_REQUEST,
             // The request was read, and fails like any other.
             Self::Filter(_) => StatusCode::OK,
         }
@@ -174,22 +174,22 @@ impl EdgeError {
         let (code, name, hint) = match self {
             Self::NoServer(error) => return error.to_rpc(),
             Self::NoMemory(exhausted) => return exhausted.to_rpc(),
-            Self::Forbidden(Refusal::Host(_)) => (
+            Self::Forbidden(OriginRefusal::Host(_)) => (
                 INVALID_REQUEST,
                 "HOST_FORBIDDEN",
                 "Use `localhost` or 127.0.0.1, or add the name to `listen.allowed_hosts`.",
             ),
-            Self::Forbidden(Refusal::Hosts) => {
+            Self::Forbidden(OriginRefusal::Hosts) => {
                 (INVALID_REQUEST, "HOST_AMBIGUOUS", "Send one `Host` header.")
             }
-            Self::Forbidden(Refusal::Origin(_)) => {
+            Self::Forbidden(OriginRefusal::Origin(_)) => {
                 (INVALID_REQUEST, "ORIGIN_FORBIDDEN", "Add the origin to `listen.allowed_origins`.")
             }
             Self::Unauthorized { denied, .. } => (
                 INVALID_REQUEST,
                 match denied {
-                    Denied::Missing => "TOKEN_REQUIRED",
-                    Denied::Wrong => "TOKEN_INVALID",
+                    BearerError::Missing => "TOKEN_REQUIRED",
+                    BearerError::Wrong => "TOKEN_INVALID",
                 },
                 "Send `Authorization: Bearer TOKEN` with the token that the operator of metamcp has set, in `headers` of the client's configuration.",
             ),
@@ -260,12 +260,12 @@ impl EdgeError {
             Self::Message(_) => {
                 (INVALID_REQUEST, "INVALID_REQUEST", "Send one JSON-RPC 2.0 message as UTF-8.")
             }
-            Self::Session(NoSession::Missing) => (
+            Self::Session(SessionLookupError::Missing) => (
                 SESSION_REQUIRED,
                 "SESSION_REQUIRED",
                 "Send the `Mcp-Session-Id` that `initialize` was answered with.",
             ),
-            Self::Session(NoSession::Unknown) => {
+            Self::Session(SessionLookupError::Unknown) => {
                 (SESSION_NOT_FOUND, "SESSION_NOT_FOUND", "Send `initialize` without a session id.")
             }
             Self::Header(_) => (
@@ -328,7 +328,7 @@ impl EdgeError {
     /// Returns the id of the request that was refused, where it was read.
     fn request_id(&self) -> Option<&str> {
         match self {
-            Self::Message(ParseError::TooDeep { shape: Shape::Request, id }) => id.as_deref(),
+            Self::Message(ParseError::TooDeep { shape: MessageKind::Request, id }) => id.as_deref(),
             _ => None,
         }
     }
@@ -367,7 +367,7 @@ pub(super) fn shown(words: &str) -> String {
 }
 
 /// Returns `bytes`, which are JSON.
-pub(super) fn json_bytes(status: StatusCode, bytes: impl Into<Outgoing>) -> Response {
+pub(super) fn json_bytes(status: StatusCode, bytes: impl Into<OutgoingBody>) -> Response {
     with_body(status, "application/json", Body::Left(bytes.into()))
 }
 
@@ -385,10 +385,10 @@ pub(super) fn empty(status: StatusCode) -> Response {
 }
 
 /// Returns a stream of events, whose bytes come in pieces.
-pub(super) fn event_stream<P: Into<Pieces>>(
+pub(super) fn event_stream<P: Into<ByteChunks>>(
     pieces: impl Stream<Item = P> + Send + 'static,
 ) -> Response {
-    let frames = pieces.flat_map(|pieces| stream::iter(Outgoing::event(pieces.into())));
+    let frames = pieces.flat_map(|pieces| stream::iter(OutgoingBody::event(pieces.into())));
     let body = StreamBody::new(frames.map(|frame| Ok(Frame::data(frame)))).boxed_unsync();
     let mut response = with_body(StatusCode::OK, "text/event-stream", Body::Right(body));
     // Proxies in between must not hold back the first event until the last has come.

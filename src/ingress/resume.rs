@@ -14,23 +14,27 @@ use futures_util::stream;
 use tokio::{sync::OwnedSemaphorePermit, time};
 
 use super::{
-    Edge, Response,
-    reply::{Part, Reply},
+    IngressContext, Response,
+    reply::{ReplyPart, RequestReply},
     respond,
 };
 use crate::{
     config::defaults,
-    protocol::{Pieces, sse},
-    session::{Rest, Resumable},
+    protocol::{ByteChunks, sse},
+    session::{ResumableStream, StreamRemainder},
 };
 
 /// Returns the permit for one more such stream; nothing where there are too many.
-pub(super) fn permit(edge: &Edge) -> Option<OwnedSemaphorePermit> {
+pub(super) fn permit(edge: &IngressContext) -> Option<OwnedSemaphorePermit> {
     Arc::clone(&edge.resumable).try_acquire_owned().ok()
 }
 
 /// Sends the answer, which begins with `first`, on a stream that can be resumed.
-pub(super) fn answer(reply: Reply, first: Option<Part>, permit: OwnedSemaphorePermit) -> Response {
+pub(super) fn answer(
+    reply: RequestReply,
+    first: Option<ReplyPart>,
+    permit: OwnedSemaphorePermit,
+) -> Response {
     let edge = Arc::clone(reply.edge());
     let (resumable, rest) = reply.session().begin_resumable();
     edge.tasks.spawn(drive(reply, first, resumable, permit));
@@ -38,7 +42,7 @@ pub(super) fn answer(reply: Reply, first: Option<Part>, permit: OwnedSemaphorePe
 }
 
 /// Sends what is left of an answer.
-pub(super) fn rest(edge: Arc<Edge>, rest: Rest) -> Response {
+pub(super) fn rest(edge: Arc<IngressContext>, rest: StreamRemainder) -> Response {
     let position = rest.position().to_string();
     let first = sse::encode_priming(&position, Some(defaults::RESUME_AFTER));
     let reading = Reading { edge, rest, first: Some(first) };
@@ -49,9 +53,9 @@ pub(super) fn rest(edge: Arc<Edge>, rest: Rest) -> Response {
 
 /// Drives a reply to its end, with or without its client.
 async fn drive(
-    mut reply: Reply,
-    first: Option<Part>,
-    resumable: Resumable,
+    mut reply: RequestReply,
+    first: Option<ReplyPart>,
+    resumable: ResumableStream,
     permit: OwnedSemaphorePermit,
 ) {
     let edge = Arc::clone(reply.edge());
@@ -79,13 +83,17 @@ async fn drive(
 }
 
 /// Returns the permit to keep so much that was sent; nothing where too much is kept.
-fn room(edge: &Edge, n_bytes: usize) -> Option<OwnedSemaphorePermit> {
+fn room(edge: &IngressContext, n_bytes: usize) -> Option<OwnedSemaphorePermit> {
     let n_units = 1 + n_bytes / defaults::SENT_BYTES_UNIT;
     Arc::clone(&edge.sent).try_acquire_many_owned(u32::try_from(n_units).ok()?).ok()
 }
 
 /// Puts down what comes of a reply, as fast as the client reads; `false` when there is no answer.
-async fn tell(reply: &mut Reply, mut first: Option<Part>, resumable: &Resumable) -> bool {
+async fn tell(
+    reply: &mut RequestReply,
+    mut first: Option<ReplyPart>,
+    resumable: &ResumableStream,
+) -> bool {
     loop {
         let part = match first.take() {
             Some(part) => part,
@@ -96,19 +104,19 @@ async fn tell(reply: &mut Reply, mut first: Option<Part>, resumable: &Resumable)
             }
         };
         match part {
-            Part::Aside(message) => resumable.push(message),
-            Part::Deferred => resumable.hang_up(),
-            Part::Answer(message) => {
+            ReplyPart::Aside(message) => resumable.push(message),
+            ReplyPart::Deferred => resumable.hang_up(),
+            ReplyPart::Answer(message) => {
                 resumable.push(message);
                 return true;
             }
-            Part::Nothing => return false,
+            ReplyPart::Nothing => return false,
         }
     }
 }
 
 /// Waits until the client has been away for too long, which it is at once when the service stops.
-async fn gone(edge: &Edge, resumable: &Resumable) {
+async fn gone(edge: &IngressContext, resumable: &ResumableStream) {
     let at_the_stop = async {
         edge.stop.cancelled().await;
         resumable.abandoned(Duration::ZERO).await;
@@ -121,15 +129,15 @@ async fn gone(edge: &Edge, resumable: &Resumable) {
 
 /// A client that reads an answer.
 struct Reading {
-    edge: Arc<Edge>,
-    rest: Rest,
+    edge: Arc<IngressContext>,
+    rest: StreamRemainder,
     /// What goes out before anything is read.
     first: Option<Bytes>,
 }
 
 impl Reading {
     /// Returns what goes to the client next; `None` ends the stream.
-    async fn next(&mut self) -> Option<Pieces> {
+    async fn next(&mut self) -> Option<ByteChunks> {
         if let Some(first) = self.first.take() {
             return Some(first.into());
         }

@@ -6,15 +6,17 @@ use futures_util::FutureExt as _;
 use hyper::{Method, Request, StatusCode, body::Incoming};
 use serde_json::json;
 
-use super::{Edge, Response, bearer, cors, mcp, origin, pair, respond, rpc};
-use crate::{peer::Caller, share::EvictablePermit, telemetry::liveness::Stuck, view::View};
-use respond::EdgeError;
+use super::{IngressContext, Response, bearer, cors, mcp, origin, pair, respond, rpc};
+use crate::{
+    peer::ConnectedClient, share::EvictablePermit, telemetry::liveness::StuckLoop, view::View,
+};
+use respond::IngressError;
 
 /// Answers one HTTP request of `caller`, which has come in at `address` on the connection of `permit`.
 pub(super) fn respond(
-    edge: Arc<Edge>,
+    edge: Arc<IngressContext>,
     permit: Arc<EvictablePermit>,
-    caller: Caller,
+    caller: ConnectedClient,
     address: Option<IpAddr>,
     request: Request<Incoming>,
 ) -> impl Future<Output = Response> {
@@ -41,13 +43,13 @@ pub(super) fn respond(
 }
 
 async fn dispatch(
-    edge: Arc<Edge>,
+    edge: Arc<IngressContext>,
     permit: Arc<EvictablePermit>,
-    mut caller: Caller,
+    mut caller: ConnectedClient,
     address: Option<IpAddr>,
     request: Request<Incoming>,
     is_preflight: bool,
-) -> Result<Response, EdgeError> {
+) -> Result<Response, IngressError> {
     // First of all: a page of another site cannot even try a token.
     origin::check(request.headers(), &edge.views.config().listen, address)?;
     if is_preflight {
@@ -63,7 +65,7 @@ async fn dispatch(
     permit.prove();
     let path = request.uri().path();
     if !is_for_operators(path) && !permit.confirm() {
-        return Err(EdgeError::Full);
+        return Err(IngressError::Full);
     }
     match path {
         "/healthz" => return probe(&request, || health(&edge)),
@@ -94,14 +96,14 @@ fn is_for_operators(path: &str) -> bool {
 }
 
 /// Returns the view at a path.
-fn view(edge: &Edge, path: &str) -> Result<View, EdgeError> {
+fn view(edge: &IngressContext, path: &str) -> Result<View, IngressError> {
     match path {
         "/" | "/mcp" => Ok(edge.views.root()),
         "/direct" => Ok(View::Direct),
         "/meta" => Ok(View::Meta),
         _ => match path.strip_prefix("/servers/") {
-            Some(name) => edge.views.of_server(name).map_err(EdgeError::NoServer),
-            None => Err(EdgeError::NotFound(path.to_owned())),
+            Some(name) => edge.views.of_server(name).map_err(IngressError::NoServer),
+            None => Err(IngressError::NotFound(path.to_owned())),
         },
     }
 }
@@ -109,16 +111,16 @@ fn view(edge: &Edge, path: &str) -> Result<View, EdgeError> {
 fn probe(
     request: &Request<Incoming>,
     answer: impl FnOnce() -> Response,
-) -> Result<Response, EdgeError> {
+) -> Result<Response, IngressError> {
     match *request.method() {
         Method::GET | Method::HEAD => Ok(answer()),
-        _ => Err(EdgeError::Method("GET, HEAD")),
+        _ => Err(IngressError::Method("GET, HEAD")),
     }
 }
 
 /// Alive as long as every loop turns, whatever the servers are doing.
-fn health(edge: &Edge) -> Response {
-    let stuck: Vec<Stuck> = edge.board.stuck();
+fn health(edge: &IngressContext) -> Response {
+    let stuck: Vec<StuckLoop> = edge.board.stuck();
     let status = if stuck.is_empty() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let uptime_ms = u64::try_from(edge.board.uptime().as_millis()).unwrap_or(u64::MAX);
     let report = json!({
@@ -128,7 +130,7 @@ fn health(edge: &Edge) -> Response {
     respond::json(status, &report)
 }
 
-fn readiness(edge: &Edge) -> Response {
+fn readiness(edge: &IngressContext) -> Response {
     let readiness = edge.board.readiness();
     let status = if readiness.ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     respond::json(status, &readiness)

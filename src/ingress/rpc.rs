@@ -10,23 +10,27 @@ use futures_util::future::BoxFuture;
 use hyper::{Method, Request, StatusCode, body::Incoming};
 
 use super::{
-    Edge, Response, mcp,
-    respond::{self, EdgeError},
+    IngressContext, Response, mcp,
+    respond::{self, IngressError},
 };
-use crate::peer::Caller;
+use crate::peer::ConnectedClient;
 
 /// The path.
 pub(super) const PATH: &str = "/rpc";
 
 /// Who answers operators.
-pub trait Operators: fmt::Debug + Send + Sync {
+pub trait ControlDispatch: fmt::Debug + Send + Sync {
     /// Answers the message in `body`, which `caller` has sent.
-    fn answer(self: Arc<Self>, body: Bytes, caller: Caller) -> BoxFuture<'static, Answered>;
+    fn answer(
+        self: Arc<Self>,
+        body: Bytes,
+        caller: ConnectedClient,
+    ) -> BoxFuture<'static, RpcReply>;
 }
 
 /// What becomes of a message of an operator.
 #[derive(Debug)]
-pub enum Answered {
+pub enum RpcReply {
     /// It has this answer.
     Answer(Bytes),
     /// It wants none.
@@ -37,20 +41,20 @@ pub enum Answered {
 
 /// Answers a request at the path.
 pub(super) async fn respond(
-    edge: &Edge,
-    caller: Caller,
+    edge: &IngressContext,
+    caller: ConnectedClient,
     request: Request<Incoming>,
-) -> Result<Response, EdgeError> {
+) -> Result<Response, IngressError> {
     let operators = edge.operators().filter(|_| edge.views.config().listen.rpc);
-    let Some(operators) = operators else { return Err(EdgeError::RpcOff) };
+    let Some(operators) = operators else { return Err(IngressError::RpcOff) };
     if request.method() != Method::POST {
-        return Err(EdgeError::Method("POST"));
+        return Err(IngressError::Method("POST"));
     }
     mcp::check_content_type(request.headers())?;
     let body = mcp::read(caller.holder.account, request.into_body()).await?;
     Ok(match operators.answer(body, caller).await {
-        Answered::Answer(answer) => respond::json_bytes(StatusCode::OK, answer),
-        Answered::Nothing => respond::empty(StatusCode::ACCEPTED),
-        Answered::Unreadable(answer) => respond::json_bytes(StatusCode::BAD_REQUEST, answer),
+        RpcReply::Answer(answer) => respond::json_bytes(StatusCode::OK, answer),
+        RpcReply::Nothing => respond::empty(StatusCode::ACCEPTED),
+        RpcReply::Unreadable(answer) => respond::json_bytes(StatusCode::BAD_REQUEST, answer),
     })
 }

@@ -7,39 +7,39 @@ use std::collections::VecDeque;
 
 use futures_util::{StreamExt as _, future::BoxFuture, stream::FuturesUnordered};
 
-use super::reply::{Part, Reply};
-use crate::protocol::Pieces;
+use super::reply::{ReplyPart, RequestReply};
+use crate::protocol::ByteChunks;
 
 /// Requests that run, and other work that belongs to them.
 #[derive(Default)]
-pub(super) struct Several {
+pub(super) struct ConcurrentRequests {
     /// Requests to be started.
-    waiting: VecDeque<Box<Reply>>,
+    waiting: VecDeque<Box<RequestReply>>,
     running: FuturesUnordered<BoxFuture<'static, Step>>,
 }
 
 /// What one of them has come to.
 enum Step {
-    Part(Box<Reply>, Part),
+    Part(Box<RequestReply>, ReplyPart),
     /// Work that is not answered is done.
     Done,
 }
 
 /// What goes to the client next.
-pub(super) enum Next {
+pub(super) enum ConcurrentEvent {
     /// Something that comes before an answer.
-    Aside(Pieces),
+    Aside(ByteChunks),
     /// The answer to the request with this id, as the client wrote it.
-    Answer { id: String, message: Pieces },
+    Answer { id: String, message: ByteChunks },
 }
 
-impl Several {
+impl ConcurrentRequests {
     /// Adds a request.
-    pub(super) fn push(&mut self, reply: Box<Reply>) {
+    pub(super) fn push(&mut self, reply: Box<RequestReply>) {
         self.waiting.push_back(reply);
     }
 
-    fn start(&mut self, mut reply: Box<Reply>) {
+    fn start(&mut self, mut reply: Box<RequestReply>) {
         self.running.push(Box::pin(async move {
             loop {
                 // Signs of life are for the stream of all of them.
@@ -83,19 +83,19 @@ impl Several {
     /// # Cancel safety
     ///
     /// Safe: the next call goes on.
-    pub(super) async fn next(&mut self) -> Option<Next> {
+    pub(super) async fn next(&mut self) -> Option<ConcurrentEvent> {
         loop {
             match self.advance().await? {
-                Step::Part(reply, Part::Aside(message)) => {
+                Step::Part(reply, ReplyPart::Aside(message)) => {
                     self.start(reply);
-                    return Some(Next::Aside(message));
+                    return Some(ConcurrentEvent::Aside(message));
                 }
-                Step::Part(reply, Part::Answer(message)) => {
-                    return Some(Next::Answer { id: reply.id().to_owned(), message });
+                Step::Part(reply, ReplyPart::Answer(message)) => {
+                    return Some(ConcurrentEvent::Answer { id: reply.id().to_owned(), message });
                 }
                 // What has one stream for several is not resumed.
-                Step::Part(reply, Part::Deferred) => self.start(reply),
-                Step::Part(_, Part::Nothing) | Step::Done => {}
+                Step::Part(reply, ReplyPart::Deferred) => self.start(reply),
+                Step::Part(_, ReplyPart::Nothing) | Step::Done => {}
             }
         }
     }

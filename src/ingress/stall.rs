@@ -16,7 +16,7 @@ use tokio::{
 ///
 /// Costs nothing while the client reads: there is a timer only while a write waits.
 #[derive(Debug)]
-pub(super) struct Stall<S> {
+pub(super) struct WriteTimeout<S> {
     stream: S,
     patience: Duration,
     waiting: Option<Pin<Box<Sleep>>>,
@@ -27,7 +27,7 @@ pub(super) struct Stall<S> {
 #[error("the client took nothing of its answer for {} s", .0.as_secs_f64())]
 struct Stalled(Duration);
 
-impl<S> Stall<S> {
+impl<S> WriteTimeout<S> {
     pub(super) fn new(stream: S, patience: Duration) -> Self {
         Self { stream, patience, waiting: None }
     }
@@ -52,7 +52,7 @@ impl<S> Stall<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Stall<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeout<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -62,7 +62,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Stall<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Stall<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -103,7 +103,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_client_that_reads_slowly_is_served_and_one_that_does_not_is_cut_off() {
         let (ours, mut theirs) = tokio::io::duplex(8);
-        let mut ours = Stall::new(ours, Duration::from_secs(30));
+        let mut ours = WriteTimeout::new(ours, Duration::from_secs(30));
         let writing = async { ours.write_all(&[0; 64]).await };
         let reading = async {
             for _ in 0..7 {

@@ -9,19 +9,19 @@ use futures_util::stream;
 use tokio::time;
 
 use super::{
-    Edge, Response,
-    respond::{self, EdgeError},
+    IngressContext, Response,
+    respond::{self, IngressError},
 };
 use crate::{
-    protocol::{Pieces, sse},
-    session::{EventId, Next, Reader, Session},
+    protocol::{ByteChunks, sse},
+    session::{EventId, OutboxItem, OutboxReader, Session},
     share::EvictablePermit,
 };
 
 /// Who listens, and to what.
 struct Listening {
-    edge: Arc<Edge>,
-    reader: Reader,
+    edge: Arc<IngressContext>,
+    reader: OutboxReader,
     /// What goes out before anything is read.
     first: Option<Bytes>,
     /// The session that is of no use without the stream.
@@ -41,12 +41,12 @@ impl Drop for Listening {
 /// id of the beginning at once, so that it can resume even before the first event. A session that
 /// `is_passing`, whose client does not know its id, ends with the stream.
 pub(super) fn open(
-    edge: Arc<Edge>,
+    edge: Arc<IngressContext>,
     session: &Arc<Session>,
     last: Option<EventId>,
     takes_priming: bool,
     is_passing: bool,
-) -> Result<Response, EdgeError> {
+) -> Result<Response, IngressError> {
     let permit = edge.stream_permit(session.holder())?;
     let reader = session.read(last);
     let first = match takes_priming {
@@ -63,7 +63,7 @@ pub(super) fn open(
 
 impl Listening {
     /// Returns what goes to the client next; `None` ends the stream.
-    async fn next(&mut self) -> Option<Pieces> {
+    async fn next(&mut self) -> Option<ByteChunks> {
         if let Some(first) = self.first.take() {
             return Some(first.into());
         }
@@ -75,12 +75,12 @@ impl Listening {
             () = self.permit.evicted() => return None,
         };
         match next {
-            Ok(Next::Event(id, message)) => {
+            Ok(OutboxItem::Event(id, message)) => {
                 self.permit.touch();
                 Some(sse::encode_pieces_with_id(&id.to_string(), message.into()))
             }
-            Ok(Next::Closed) => None,
-            Ok(Next::Overtaken) => {
+            Ok(OutboxItem::Closed) => None,
+            Ok(OutboxItem::Overtaken) => {
                 tracing::warn!("a client does not read its stream: it is cut off");
                 None
             }

@@ -12,25 +12,25 @@ mod word;
 use std::time::Duration;
 
 pub use error::ArgumentError;
-use reader::Reader;
-pub use word::{BackendKind, Detail};
+use reader::FieldReader;
+pub use word::{BackendKind, DetailLevel};
 
 use super::{
-    definitions::Tool,
-    fields::Fields,
-    tool_id::{ToolId, Wanted},
+    definitions::MetaTool,
+    fields::FieldSelection,
+    tool_id::{RequestedTool, ToolId},
 };
 use crate::config::defaults;
 
 /// What a tool of ours is called with.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Arguments {
+pub enum MetaArguments {
     /// Of `mcp_discover`.
-    Discover(Discover),
+    Discover(DiscoverArguments),
     /// Of `mcp_provision`.
-    Provision(Provision),
+    Provision(ProvisionArguments),
     /// Of `mcp_call`.
-    Call(Call),
+    Call(CallArguments),
     /// Of `mcp_execute`.
     Execute {
         /// The program.
@@ -41,10 +41,10 @@ pub enum Arguments {
         /// What is looked for.
         query: String,
         /// Which part of it.
-        page: Paging,
+        page: PageArguments,
     },
     /// Of `list_namespaces`.
-    ListNamespaces(Paging),
+    ListNamespaces(PageArguments),
     /// Of `list_tools`.
     ListTools {
         /// Only what runs on this; all that we have runs on [`BackendKind::Mcp`].
@@ -52,26 +52,26 @@ pub enum Arguments {
         /// Only tools of this server.
         backend_name: Option<String>,
         /// Which part of it.
-        page: Paging,
+        page: PageArguments,
     },
     /// Of `describe_tool`.
     DescribeTool {
         /// The tool.
-        tool: Wanted,
+        tool: RequestedTool,
         /// How much of it.
-        detail: Detail,
+        detail: DetailLevel,
         /// How many examples at most.
         examples_max: usize,
     },
     /// Of `list_tool_examples`.
     ListToolExamples {
         /// The tool.
-        tool: Wanted,
+        tool: RequestedTool,
         /// How many at most.
         max: usize,
     },
     /// Of `run_tool`.
-    RunTool(Run),
+    RunTool(RunArguments),
     /// Of `run_chain`.
     RunChain {
         /// What to run, in this order; never none.
@@ -96,22 +96,22 @@ pub enum Arguments {
 
 /// What `mcp_discover` is to find.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Discover {
+pub struct DiscoverArguments {
     /// What is looked for; without it, all there is.
     pub query: Option<String>,
     /// Only this server.
     pub server: Option<String>,
     /// Only this tool.
-    pub tool: Option<Wanted>,
+    pub tool: Option<RequestedTool>,
     /// How much of each tool.
-    pub detail: Detail,
+    pub detail: DetailLevel,
     /// Which part of it.
-    pub page: Paging,
+    pub page: PageArguments,
 }
 
 /// What `mcp_provision` is to find a server for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Provision {
+pub struct ProvisionArguments {
     /// What is needed.
     pub intent: String,
     /// More about it.
@@ -122,13 +122,13 @@ pub struct Provision {
 
 /// What `mcp_call` is to call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Call {
+pub struct CallArguments {
     /// The tool.
-    pub tool: Wanted,
+    pub tool: RequestedTool,
     /// Its arguments, as the JSON text of an object.
     pub args: String,
     /// The parts of the result that are wanted; none for all.
-    pub fields: Fields,
+    pub fields: FieldSelection,
     /// How long it may take.
     pub timeout: Option<Duration>,
     /// Where to read on in a result that is there already.
@@ -137,9 +137,9 @@ pub struct Call {
 
 /// What `run_tool` is to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct RunArguments {
     /// The tool.
-    pub tool: Wanted,
+    pub tool: RequestedTool,
     /// Its arguments, as the JSON text of an object.
     pub args: String,
     /// It is asked for a stream, which there is none of.
@@ -160,7 +160,7 @@ pub struct Run {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepArguments {
     /// The tool.
-    pub tool: Wanted,
+    pub tool: RequestedTool,
     /// Its arguments, as the JSON text of an object.
     pub args: String,
     /// Add the result of the step before as the argument `previous`.
@@ -169,61 +169,61 @@ pub struct StepArguments {
 
 /// Which part of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Paging {
+pub struct PageArguments {
     /// How many entries at most: 1 to [`defaults::DISCOVER_LIMIT_MAX`].
     pub limit: usize,
     /// Where it begins.
     pub cursor: Option<String>,
 }
 
-impl Arguments {
+impl MetaArguments {
     /// Reads what `tool` is called with: `text` is the JSON text of `params.arguments`.
     ///
     /// # Errors
     ///
     /// [`ArgumentError`] names the first field that is missing, unknown or wrong.
-    pub fn read(tool: Tool, text: Option<&str>) -> Result<Self, ArgumentError> {
+    pub fn read(tool: MetaTool, text: Option<&str>) -> Result<Self, ArgumentError> {
         let text = reader::unwrapped(text.unwrap_or("{}"));
-        let fields = Reader::of_tool(tool, &text)?;
+        let fields = FieldReader::of_tool(tool, &text)?;
         Ok(match tool {
-            Tool::Discover => Self::Discover(Discover::read(&fields)?),
-            Tool::Provision => Self::Provision(Provision {
+            MetaTool::Discover => Self::Discover(DiscoverArguments::read(&fields)?),
+            MetaTool::Provision => Self::Provision(ProvisionArguments {
                 intent: fields.required("intent")?,
                 context: fields.text("context")?,
                 auto_provision: fields.flag("autoProvision", false)?,
             }),
-            Tool::Call => Self::Call(Call::read(&fields)?),
-            Tool::Execute => Self::Execute { code: fields.required("code")? },
-            Tool::SearchTools => {
+            MetaTool::Call => Self::Call(CallArguments::read(&fields)?),
+            MetaTool::Execute => Self::Execute { code: fields.required("code")? },
+            MetaTool::SearchTools => {
                 Self::SearchTools { query: fields.required("query")?, page: paging(&fields)? }
             }
-            Tool::ListNamespaces => Self::ListNamespaces(paging(&fields)?),
-            Tool::ListTools => Self::ListTools {
+            MetaTool::ListNamespaces => Self::ListNamespaces(paging(&fields)?),
+            MetaTool::ListTools => Self::ListTools {
                 backend_kind: fields.word("backend_kind", &BackendKind::WORDS)?,
                 backend_name: fields.text("backend_name")?,
                 page: paging(&fields)?,
             },
-            Tool::DescribeTool => Self::DescribeTool {
+            MetaTool::DescribeTool => Self::DescribeTool {
                 tool: tool_id(&fields)?,
-                detail: match fields.word("detail_level", &Detail::WORDS)? {
+                detail: match fields.word("detail_level", &DetailLevel::WORDS)? {
                     Some(detail) => detail,
                     None => return Err(fields.missing("detail_level")),
                 },
                 examples_max: count(&fields, "examples_max", 0, defaults::EXAMPLES_MAX)?
                     .unwrap_or(defaults::EXAMPLES_MAX),
             },
-            Tool::ListToolExamples => Self::ListToolExamples {
+            MetaTool::ListToolExamples => Self::ListToolExamples {
                 tool: tool_id(&fields)?,
                 max: count(&fields, "max", 1, defaults::EXAMPLES_MAX)?
                     .unwrap_or(defaults::EXAMPLES_MAX),
             },
-            Tool::RunTool => Self::RunTool(Run::read(&fields)?),
-            Tool::RunChain => Self::RunChain {
+            MetaTool::RunTool => Self::RunTool(RunArguments::read(&fields)?),
+            MetaTool::RunChain => Self::RunChain {
                 steps: steps(&fields)?,
                 include_backends: fields.flag("include_backends", true)?,
                 include_tools: fields.flag("include_tools", false)?,
             },
-            Tool::ExecuteCode => Self::ExecuteCode {
+            MetaTool::ExecuteCode => Self::ExecuteCode {
                 language: fields.required("language")?,
                 code: fields.required("code")?,
                 timeout: timeout(&fields, "timeout_ms", defaults::EXECUTE_TIMEOUT_MAX)?,
@@ -233,22 +233,22 @@ impl Arguments {
     }
 }
 
-impl Discover {
-    fn read(fields: &Reader<'_>) -> Result<Self, ArgumentError> {
+impl DiscoverArguments {
+    fn read(fields: &FieldReader<'_>) -> Result<Self, ArgumentError> {
         let server = fields.text("server")?;
         let tool = fields.text("tool")?;
         Ok(Self {
             query: fields.text("query")?,
-            tool: tool.map(|tool| Wanted { server: server.clone(), tool }),
+            tool: tool.map(|tool| RequestedTool { server: server.clone(), tool }),
             server,
-            detail: fields.word("detail", &Detail::WORDS)?.unwrap_or_default(),
+            detail: fields.word("detail", &DetailLevel::WORDS)?.unwrap_or_default(),
             page: paging(fields)?,
         })
     }
 }
 
-impl Call {
-    fn read(fields: &Reader<'_>) -> Result<Self, ArgumentError> {
+impl CallArguments {
+    fn read(fields: &FieldReader<'_>) -> Result<Self, ArgumentError> {
         let (server, tool) = (fields.text("server")?, fields.required("tool")?);
         // The server may stand in front of the tool.
         if server.is_none() && ToolId::parse(&tool).is_err() {
@@ -256,9 +256,9 @@ impl Call {
         }
         let paths = fields.texts("fields")?;
         Ok(Self {
-            tool: Wanted { server, tool },
+            tool: RequestedTool { server, tool },
             args: fields.object("args")?,
-            fields: Fields::parse(paths.iter().map(String::as_str))
+            fields: FieldSelection::parse(paths.iter().map(String::as_str))
                 .map_err(|error| fields.wrong("fields", error.to_string()))?,
             timeout: timeout(fields, "timeoutMs", defaults::META_CALL_TIMEOUT_MAX)?,
             cursor: fields.text("cursor")?,
@@ -266,8 +266,8 @@ impl Call {
     }
 }
 
-impl Run {
-    fn read(fields: &Reader<'_>) -> Result<Self, ArgumentError> {
+impl RunArguments {
+    fn read(fields: &FieldReader<'_>) -> Result<Self, ArgumentError> {
         Ok(Self {
             tool: tool_id(fields)?,
             args: fields.object("args")?,
@@ -281,18 +281,21 @@ impl Run {
     }
 }
 
-fn tool_id(fields: &Reader<'_>) -> Result<Wanted, ArgumentError> {
-    Ok(Wanted { server: None, tool: fields.required("tool_id")? })
+fn tool_id(fields: &FieldReader<'_>) -> Result<RequestedTool, ArgumentError> {
+    Ok(RequestedTool { server: None, tool: fields.required("tool_id")? })
 }
 
-fn paging(fields: &Reader<'_>) -> Result<Paging, ArgumentError> {
+fn paging(fields: &FieldReader<'_>) -> Result<PageArguments, ArgumentError> {
     let limit = count(fields, "limit", 1, defaults::DISCOVER_LIMIT_MAX)?;
-    Ok(Paging { limit: limit.unwrap_or(defaults::DISCOVER_LIMIT), cursor: fields.text("cursor")? })
+    Ok(PageArguments {
+        limit: limit.unwrap_or(defaults::DISCOVER_LIMIT),
+        cursor: fields.text("cursor")?,
+    })
 }
 
 /// Reads how many entries there may be. One who asks for more than there can be gets those.
 fn count(
-    fields: &Reader<'_>,
+    fields: &FieldReader<'_>,
     name: &'static str,
     min: usize,
     max: usize,
@@ -304,7 +307,7 @@ fn count(
 
 /// Reads how long something may take, in milliseconds, at least one.
 fn timeout(
-    fields: &Reader<'_>,
+    fields: &FieldReader<'_>,
     name: &'static str,
     max: Duration,
 ) -> Result<Option<Duration>, ArgumentError> {
@@ -316,7 +319,7 @@ fn timeout(
     }
 }
 
-fn steps(fields: &Reader<'_>) -> Result<Vec<StepArguments>, ArgumentError> {
+fn steps(fields: &FieldReader<'_>) -> Result<Vec<StepArguments>, ArgumentError> {
     let steps = fields.items("steps", |step| {
         Ok(StepArguments {
             tool: tool_id(step)?,

@@ -8,12 +8,12 @@ pub const BACKEND_KIND: &str = "mcp";
 /// What a tool has run on.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Backend<'a> {
+pub struct MetaBackend<'a> {
     kind: &'static str,
     server_name: &'a str,
 }
 
-impl<'a> Backend<'a> {
+impl<'a> MetaBackend<'a> {
     /// Returns the server called `name`.
     pub fn of(name: &'a str) -> Self {
         Self { kind: BACKEND_KIND, server_name: name }

@@ -12,30 +12,30 @@ use serde_json::{Value, json};
 
 use super::{
     arguments::StepArguments,
-    backend::Backend,
-    definitions::Tool,
+    backend::MetaBackend,
+    definitions::MetaTool,
     document,
     error::{ErrorCode, ErrorObject},
-    outcome::Outcome,
-    progress::Progress,
-    tool_id::{ToolId, Wanted},
+    outcome::ToolOutcome,
+    progress::ProgressReport,
+    tool_id::{RequestedTool, ToolId},
 };
-use crate::{config::defaults, protocol::Members, redact};
+use crate::{config::defaults, protocol::ObjectMembers, redact};
 
 /// The argument that the result of the step before is put into.
 const PREVIOUS: &str = "previous";
 
 /// A chain that runs, or has run.
 #[derive(Clone, Debug)]
-pub struct Chain {
+pub struct ToolChain {
     steps: Vec<StepArguments>,
-    includes: Includes,
+    includes: ChainIncludes,
     done: Vec<Done>,
 }
 
 /// What is added to the results of the steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Includes {
+pub struct ChainIncludes {
     /// Which server ran it.
     pub backends: bool,
     /// The definition of the tool.
@@ -55,7 +55,7 @@ impl TooManySteps {
     pub fn to_error(self) -> ErrorObject {
         let remedy = "Run the first of them, then the others in another chain.";
         ErrorObject::new(ErrorCode::ValidationInput, self.to_string(), remedy)
-            .during(Tool::RunChain)
+            .during(MetaTool::RunChain)
             .detail("reason", json!("too_many_steps"))
             .detail("limit", json!(self.steps_max))
     }
@@ -63,22 +63,22 @@ impl TooManySteps {
 
 /// A step that is to be run now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct ChainStep {
     /// The tool.
-    pub tool: Wanted,
+    pub tool: RequestedTool,
     /// Its arguments, as the JSON text of an object.
     pub args: String,
 }
 
 /// What a step came to.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ran {
+pub struct StepResult {
     /// The tool, if it was found.
     pub id: Option<ToolId>,
     /// Its definition, as JSON text, if it is known.
     pub definition: Option<String>,
     /// The value, or why there is none.
-    pub outcome: Outcome,
+    pub outcome: ToolOutcome,
     /// Why its arguments were not checked, if that is so.
     pub warning: Option<String>,
 }
@@ -94,7 +94,7 @@ struct Done {
     error: Option<ErrorObject>,
 }
 
-impl Chain {
+impl ToolChain {
     /// Returns a chain of `steps`, of which there may be `steps_max`.
     ///
     /// # Errors
@@ -103,7 +103,7 @@ impl Chain {
     pub fn new(
         steps: Vec<StepArguments>,
         steps_max: usize,
-        includes: Includes,
+        includes: ChainIncludes,
     ) -> Result<Self, TooManySteps> {
         if steps.len() > steps_max {
             return Err(TooManySteps { n_steps: steps.len(), steps_max });
@@ -117,13 +117,13 @@ impl Chain {
     }
 
     /// Returns how far it is.
-    pub fn progress(&self) -> Progress {
+    pub fn progress(&self) -> ProgressReport {
         let message = match self.done.last() {
             None => "started",
             Some(Done { error: None, .. }) => "step_completed",
             Some(Done { error: Some(_), .. }) => "step_error",
         };
-        Progress { done: self.done.len(), total: self.steps.len(), message }
+        ProgressReport { done: self.done.len(), total: self.steps.len(), message }
     }
 
     /// Returns what is to be run now, if there is one more.
@@ -138,26 +138,26 @@ impl Chain {
     }
 
     /// Returns the tool of the step that is to be run now, if there is one more.
-    pub fn tool(&self) -> Option<&Wanted> {
+    pub fn tool(&self) -> Option<&RequestedTool> {
         self.current().map(|step| &step.tool)
     }
 
     /// Returns the step that is to be run now, if there is one more.
-    pub fn next(&self) -> Option<Step> {
+    pub fn next(&self) -> Option<ChainStep> {
         let step = self.current()?;
         let args = match (self.last(), step.use_previous) {
             (Some(previous), true) => {
-                let mut args = Members::read(&step.args).unwrap_or_default();
+                let mut args = ObjectMembers::read(&step.args).unwrap_or_default();
                 args.set(PREVIOUS, previous);
                 args.to_string()
             }
             _ => step.args.clone(),
         };
-        Some(Step { tool: step.tool.clone(), args })
+        Some(ChainStep { tool: step.tool.clone(), args })
     }
 
     /// Takes note of what the step came to that was to be run.
-    pub fn on(&mut self, ran: Ran) {
+    pub fn on(&mut self, ran: StepResult) {
         let index = self.done.len();
         let Some(step) = self.current() else { return };
         let shown = redact::cut(&step.tool.tool, defaults::SUGGESTION_BYTES_MAX);
@@ -170,8 +170,8 @@ impl Chain {
             error: None,
         };
         match ran.outcome {
-            Outcome::Value(value) => done.structured = Some(value),
-            Outcome::Failed(error) => {
+            ToolOutcome::Value(value) => done.structured = Some(value),
+            ToolOutcome::Failed(error) => {
                 done.error = Some(ErrorObject { step_index: Some(index), ..*error });
             }
         }
@@ -184,7 +184,7 @@ impl Chain {
         let share = bytes_max / self.done.len().saturating_add(1);
         let results: Vec<String> =
             self.done.iter().map(|done| done.to_json(self.includes, share)).collect();
-        let mut structured = Members::default();
+        let mut structured = ObjectMembers::default();
         structured.set("results", format!("[{}]", results.join(",")));
         if let Some(last) = self.last() {
             structured.set("final", fitted(last, share));
@@ -215,7 +215,7 @@ impl Chain {
             cause.text()
         );
         let mut error = ErrorObject::new(ErrorCode::ChainStepFailed, message, "")
-            .during(Tool::RunChain)
+            .during(MetaTool::RunChain)
             .detail("cause_code", json!(cause.code));
         error.tool_id = Some(done.tool_id.clone());
         error.step_index = Some(index);
@@ -230,14 +230,14 @@ impl Chain {
 }
 
 impl Done {
-    fn to_json(&self, includes: Includes, bytes_max: usize) -> String {
-        let mut members = Members::default();
+    fn to_json(&self, includes: ChainIncludes, bytes_max: usize) -> String {
+        let mut members = ObjectMembers::default();
         members.set("tool_id", Value::from(self.tool_id.as_str()).to_string());
         if let Some(value) = &self.structured {
             members.set("structured", fitted(value, bytes_max));
         }
         if let Some(server) = self.server.as_ref().filter(|_| includes.backends) {
-            members.set("backend", json!(Backend::of(server)).to_string());
+            members.set("backend", json!(MetaBackend::of(server)).to_string());
         }
         if let Some(definition) = self.definition.as_ref().filter(|_| includes.tools) {
             members.set("tool", definition.as_str());

@@ -11,7 +11,7 @@ use crate::protocol::{RpcError, error::INVALID_PARAMS};
 
 /// What a cursor is good for, in a few bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Question(u64);
+pub struct CursorScope(u64);
 
 /// Why a cursor leads nowhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -55,7 +55,7 @@ impl CursorError {
     }
 }
 
-impl Question {
+impl CursorScope {
     /// Returns what stands for a question with these parts: all that its answer depends on.
     pub fn new(parts: &[&str]) -> Self {
         let mut hash = Sha256::new();
@@ -108,12 +108,12 @@ mod tests {
 
     #[test]
     fn a_cursor_is_good_for_its_question_and_its_catalog_only() {
-        let question = Question::new(&["log", "git"]);
+        let question = CursorScope::new(&["log", "git"]);
         let cursor = question.cursor(7, 20);
         assert_eq!(question.offset(7, &cursor), Ok(20));
         assert_eq!(question.offset(8, &cursor), Err(CursorError::Stale));
         for other in [&["log"][..], &["lo", "ggit"], &["log", "git", ""], &["git", "log"]] {
-            assert_eq!(Question::new(other).offset(7, &cursor), Err(CursorError::Foreign));
+            assert_eq!(CursorScope::new(other).offset(7, &cursor), Err(CursorError::Foreign));
         }
         let three_parts = BASE64_URL_SAFE_NO_PAD.encode("1.2.3.4");
         for odd in ["", "20", "x", &cursor[1..], &three_parts, &format!("{cursor}=")] {
@@ -136,14 +136,14 @@ mod tests {
     proptest! {
         #[test]
         fn a_cursor_comes_back(generation: u64, offset: u32, part in ".{0,20}") {
-            let question = Question::new(&[&part]);
+            let question = CursorScope::new(&[&part]);
             let cursor = question.cursor(generation, offset as usize);
             prop_assert_eq!(question.offset(generation, &cursor), Ok(offset as usize));
         }
 
         #[test]
         fn no_text_is_too_odd(text in ".{0,40}") {
-            prop_assert!(Question::new(&[]).offset(0, &text).is_err());
+            prop_assert!(CursorScope::new(&[]).offset(0, &text).is_err());
         }
     }
 }

@@ -11,11 +11,11 @@
 
 use std::sync::LazyLock;
 
-use crate::protocol::mcp::{Item, List, Page};
+use crate::protocol::mcp::{ListItem, ListKind, ListPage};
 
 /// A set of meta tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Set {
+pub enum MetaToolSet {
     /// `mcp_discover`, `mcp_provision`, `mcp_call`; and `mcp_execute`, which is not listed.
     Core,
     /// `search_tools` and the other names of metatools, over the same operations.
@@ -24,7 +24,7 @@ pub enum Set {
 
 /// A tool of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tool {
+pub enum MetaTool {
     /// `mcp_discover`
     Discover,
     /// `mcp_provision`
@@ -51,27 +51,29 @@ pub enum Tool {
     ExecuteCode,
 }
 
-impl Set {
+impl MetaToolSet {
     /// Returns its tools in the order in which they are listed, if they are.
-    pub fn tools(self) -> &'static [Tool] {
+    pub fn tools(self) -> &'static [MetaTool] {
         match self {
-            Self::Core => &[Tool::Discover, Tool::Provision, Tool::Call, Tool::Execute],
+            Self::Core => {
+                &[MetaTool::Discover, MetaTool::Provision, MetaTool::Call, MetaTool::Execute]
+            }
             Self::Metatools => &[
-                Tool::SearchTools,
-                Tool::ListNamespaces,
-                Tool::ListTools,
-                Tool::DescribeTool,
-                Tool::ListToolExamples,
-                Tool::RunTool,
-                Tool::RunChain,
-                Tool::ExecuteCode,
+                MetaTool::SearchTools,
+                MetaTool::ListNamespaces,
+                MetaTool::ListTools,
+                MetaTool::DescribeTool,
+                MetaTool::ListToolExamples,
+                MetaTool::RunTool,
+                MetaTool::RunChain,
+                MetaTool::ExecuteCode,
             ],
         }
     }
 
-    fn definitions(self) -> &'static [Item] {
-        static CORE: LazyLock<Vec<Item>> = LazyLock::new(|| read(include_str!("core.json")));
-        static METATOOLS: LazyLock<Vec<Item>> =
+    fn definitions(self) -> &'static [ListItem] {
+        static CORE: LazyLock<Vec<ListItem>> = LazyLock::new(|| read(include_str!("core.json")));
+        static METATOOLS: LazyLock<Vec<ListItem>> =
             LazyLock::new(|| read(include_str!("metatools.json")));
         match self {
             Self::Core => &CORE,
@@ -80,7 +82,7 @@ impl Set {
     }
 }
 
-impl Tool {
+impl MetaTool {
     /// Returns what it is called.
     pub fn name(self) -> &'static str {
         match self {
@@ -100,15 +102,15 @@ impl Tool {
     }
 
     /// Returns the tool of `sets` that is called `name`.
-    pub fn named(name: &str, sets: &[Set]) -> Option<Self> {
+    pub fn named(name: &str, sets: &[MetaToolSet]) -> Option<Self> {
         let mut all = sets.iter().flat_map(|set| set.tools());
         all.find(|tool| tool.name() == name).copied()
     }
 
     /// Returns the set that it belongs to.
-    pub fn set(self) -> Set {
+    pub fn set(self) -> MetaToolSet {
         match self {
-            Self::Discover | Self::Provision | Self::Call | Self::Execute => Set::Core,
+            Self::Discover | Self::Provision | Self::Call | Self::Execute => MetaToolSet::Core,
             Self::SearchTools
             | Self::ListNamespaces
             | Self::ListTools
@@ -116,7 +118,7 @@ impl Tool {
             | Self::ListToolExamples
             | Self::RunTool
             | Self::RunChain
-            | Self::ExecuteCode => Set::Metatools,
+            | Self::ExecuteCode => MetaToolSet::Metatools,
         }
     }
 
@@ -129,7 +131,7 @@ impl Tool {
     /// Returns its definition, as JSON text.
     pub fn definition(self) -> &'static str {
         let found = self.set().definitions().iter().find(|item| item.key == self.name());
-        found.map_or("", Item::json)
+        found.map_or("", ListItem::json)
     }
 }
 
@@ -140,8 +142,8 @@ const ALWAYS_LOADED: &str = r#","_meta":{"anthropic/alwaysLoad":true}}"#;
 
 /// Returns the tools as the result of `tools/list`, JSON text, as far as they are listed. They are to stay
 /// in view where `always_load` says so.
-pub fn list(tools: impl IntoIterator<Item = Tool>, always_load: bool) -> String {
-    let definitions = tools.into_iter().filter(|tool| tool.is_listed()).map(Tool::definition);
+pub fn list(tools: impl IntoIterator<Item = MetaTool>, always_load: bool) -> String {
+    let definitions = tools.into_iter().filter(|tool| tool.is_listed()).map(MetaTool::definition);
     let definitions: Vec<String> = definitions
         .map(|definition| match definition.strip_suffix('}') {
             Some(members) if always_load => members.to_owned() + ALWAYS_LOADED,
@@ -151,10 +153,10 @@ pub fn list(tools: impl IntoIterator<Item = Tool>, always_load: bool) -> String 
     format!(r#"{{"tools":[{}]}}"#, definitions.join(","))
 }
 
-fn read(file: &str) -> Vec<Item> {
+fn read(file: &str) -> Vec<ListItem> {
     let page = format!(r#"{{"tools":{}}}"#, without_layout(file));
     // A file of ours that is no list has no tools in it: the tests would see that.
-    Page::read(List::Tools, &page).unwrap_or_default().items
+    ListPage::read(ListKind::Tools, &page).unwrap_or_default().items
 }
 
 /// Returns JSON text without the space between its parts.

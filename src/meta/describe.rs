@@ -14,36 +14,36 @@ mod path;
 use serde_json::{Map, Value, json};
 
 pub use collapse::{collapsed, common_depth, fitted_schema};
-pub use examples::{Example, examples};
+pub use examples::{ArgumentExample, examples};
 pub use path::part_of;
 
 use super::{
-    arguments::Detail,
+    arguments::DetailLevel,
     document,
     tool_id::ToolId,
-    warnings::{Warning, warnings},
+    warnings::{ToolWarning, warnings},
 };
 use crate::{
     config::defaults::{
         EXAMPLE_CHARS_MAX, EXAMPLE_VALUES_MAX, NOTES_CHARS_MAX, SCHEMA_SHOWN_BYTES_MAX,
         SUMMARY_CHARS_MAX,
     },
-    protocol::Members,
+    protocol::ObjectMembers,
     redact,
 };
 
 /// A tool's definition, and whose it is.
 #[derive(Clone, Debug)]
-pub struct Described<'a> {
+pub struct DescribedTool<'a> {
     id: ToolId,
     definition: &'a str,
-    members: Members<'a>,
+    members: ObjectMembers<'a>,
 }
 
-impl<'a> Described<'a> {
+impl<'a> DescribedTool<'a> {
     /// Reads the definition of the tool `id`, JSON text. What it lacks is as if it were empty.
     pub fn new(id: ToolId, definition: &'a str) -> Self {
-        let members = Members::read(definition).unwrap_or_default();
+        let members = ObjectMembers::read(definition).unwrap_or_default();
         Self { id, definition, members }
     }
 
@@ -54,7 +54,8 @@ impl<'a> Described<'a> {
     }
 
     fn title(&self) -> Option<String> {
-        let annotated = self.members.get("annotations").and_then(Members::read).unwrap_or_default();
+        let annotated =
+            self.members.get("annotations").and_then(ObjectMembers::read).unwrap_or_default();
         self.members.string("title").or_else(|| annotated.string("title"))
     }
 
@@ -100,7 +101,8 @@ impl<'a> Described<'a> {
 
     /// Returns words about it: what it declares of its manner.
     pub fn tags(&self) -> Vec<&'static str> {
-        let hints = self.members.get("annotations").and_then(Members::read).unwrap_or_default();
+        let hints =
+            self.members.get("annotations").and_then(ObjectMembers::read).unwrap_or_default();
         let all = [
             ("readOnlyHint", "read-only"),
             ("destructiveHint", "destructive"),
@@ -112,18 +114,18 @@ impl<'a> Described<'a> {
     }
 
     /// Returns the entry of `mcp_discover` for it, JSON text of an object: as much as `detail` says.
-    pub fn discovered(&self, detail: Detail) -> String {
-        let mut entry = Members::default();
+    pub fn discovered(&self, detail: DetailLevel) -> String {
+        let mut entry = ObjectMembers::default();
         entry.set("tool", quoted(&self.id.tool));
         entry.set("server", quoted(&self.id.server));
         match detail {
-            Detail::Summary => entry.set("description", quoted(&self.summary())),
-            Detail::Schema => {
+            DetailLevel::Summary => entry.set("description", quoted(&self.summary())),
+            DetailLevel::Schema => {
                 entry.set("description", quoted(&self.notes()));
                 entry.set("inputSchema", self.schema());
                 self.add_warnings(&mut entry);
             }
-            Detail::Full => {
+            DetailLevel::Full => {
                 entry.set("definition", self.definition());
                 self.add_warnings(&mut entry);
             }
@@ -144,13 +146,13 @@ impl<'a> Described<'a> {
     }
 
     /// Returns the answer of `describe_tool` about it, JSON text of the structured value.
-    pub fn described(&self, detail: Detail, examples_max: usize) -> String {
-        let mut answer = Members::default();
+    pub fn described(&self, detail: DetailLevel, examples_max: usize) -> String {
+        let mut answer = ObjectMembers::default();
         answer.set("summary", quoted(&self.summary()));
         match detail {
-            Detail::Summary => {}
-            Detail::Schema => self.add_schema(&mut answer),
-            Detail::Full => {
+            DetailLevel::Summary => {}
+            DetailLevel::Schema => self.add_schema(&mut answer),
+            DetailLevel::Full => {
                 self.add_schema(&mut answer);
                 answer.set("notes", quoted(&self.notes()));
                 answer.set("examples", json!(self.examples(examples_max)).to_string());
@@ -174,23 +176,23 @@ impl<'a> Described<'a> {
         tool.to_string()
     }
 
-    fn add_schema(&self, answer: &mut Members<'_>) {
+    fn add_schema(&self, answer: &mut ObjectMembers<'_>) {
         answer.set("tool", self.definition());
         answer.set("schemaInfo", self.schema_info().to_string());
         self.add_warnings(answer);
     }
 
     /// Adds what its caller should know before it is run, if there is anything.
-    fn add_warnings(&self, answer: &mut Members<'_>) {
+    fn add_warnings(&self, answer: &mut ObjectMembers<'_>) {
         let warnings = warnings(self.definition);
         if !warnings.is_empty() {
-            let words: Vec<String> = warnings.iter().map(Warning::to_string).collect();
+            let words: Vec<String> = warnings.iter().map(ToolWarning::to_string).collect();
             answer.set("warnings", json!(words).to_string());
         }
     }
 
     /// Returns up to `max` examples of its arguments, as far as its schema tells.
-    pub fn examples(&self, max: usize) -> Vec<Example> {
+    pub fn examples(&self, max: usize) -> Vec<ArgumentExample> {
         let schema = self.members.get("inputSchema").unwrap_or("{}");
         let schema: Value = serde_json::from_str(schema).unwrap_or_default();
         examples(&schema, max)

@@ -6,10 +6,10 @@ use std::hash::RandomState;
 
 use serde_json::json;
 
-use super::fingerprint::Fingerprint;
+use super::fingerprint::JsonFingerprint;
 use crate::{
     protocol::{
-        Members,
+        ObjectMembers,
         items::{RESULT_BLOCKS_MAX, all_items, with_first},
     },
     redact,
@@ -19,18 +19,18 @@ use crate::{
 const WORD_BYTES_MAX: usize = 200;
 
 /// Where something is in a document: in its text, by bytes; behind that, the others one by one.
-pub type Offset = usize;
+pub type DocumentOffset = usize;
 
 /// A part of a result that is text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Part {
+pub(super) struct DocumentPart {
     pub(super) start: usize,
     pub(super) end: usize,
 }
 
 /// A result as a model reads it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Document {
+pub struct ResultDocument {
     text: String,
     /// What is no text, as blocks of a result.
     others: Vec<String>,
@@ -38,24 +38,24 @@ pub struct Document {
 
 /// A page of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Page {
+pub(super) struct DocumentPage {
     /// Its blocks, as JSON text.
     pub(super) blocks: Vec<String>,
     /// How much of the document that is.
     pub(super) shown_bytes: usize,
     /// Where the next one begins.
-    pub(super) next: Option<Offset>,
+    pub(super) next: Option<DocumentOffset>,
 }
 
-impl Document {
+impl ResultDocument {
     /// Adds a text, on a line of its own.
-    pub(super) fn add_text(&mut self, text: &str) -> Part {
+    pub(super) fn add_text(&mut self, text: &str) -> DocumentPart {
         if !self.text.is_empty() {
             self.text.push('\n');
         }
         let start = self.text.len();
         self.text.push_str(text);
-        Part { start, end: self.text.len() }
+        DocumentPart { start, end: self.text.len() }
     }
 
     /// Adds a block that is no text.
@@ -69,7 +69,7 @@ impl Document {
     }
 
     /// Returns where the first block is that is no text.
-    pub(super) fn first_other(&self) -> Option<Offset> {
+    pub(super) fn first_other(&self) -> Option<DocumentOffset> {
         (!self.others.is_empty()).then_some(self.text.len())
     }
 
@@ -80,23 +80,27 @@ impl Document {
 
     /// Returns what begins at `offset`: text of up to `bytes_max` bytes of JSON text, or one block.
     /// Nothing where nothing begins there.
-    pub(super) fn page(&self, offset: Offset, bytes_max: usize) -> Option<Page> {
+    pub(super) fn page(&self, offset: DocumentOffset, bytes_max: usize) -> Option<DocumentPage> {
         if offset < self.text.len() {
             let rest = self.text.get(offset..)?;
             let shown = head(rest, bytes_max);
             let end = offset + shown.len();
             let next = (end < self.text.len()).then_some(end).or_else(|| self.first_other());
-            return Some(Page { blocks: vec![text_block(shown)], shown_bytes: shown.len(), next });
+            return Some(DocumentPage {
+                blocks: vec![text_block(shown)],
+                shown_bytes: shown.len(),
+                next,
+            });
         }
         let number = offset - self.text.len();
         let block = self.others.get(number)?;
         let next = (number + 1 < self.others.len()).then_some(offset + 1);
-        Some(Page { blocks: vec![block.clone()], shown_bytes: block.len(), next })
+        Some(DocumentPage { blocks: vec![block.clone()], shown_bytes: block.len(), next })
     }
 }
 
 /// What a block of a result is to a document.
-pub(super) enum Block<'a> {
+pub(super) enum ContentBlock<'a> {
     /// Text that is read.
     Text(String),
     /// What clients show as what it is: an image or a sound.
@@ -105,10 +109,10 @@ pub(super) enum Block<'a> {
     Other(&'a str),
 }
 
-impl<'a> Block<'a> {
+impl<'a> ContentBlock<'a> {
     /// Reads the JSON text of a block.
     fn read(json: &'a str) -> Self {
-        let Some(members) = Members::read(json) else { return Self::Other(json) };
+        let Some(members) = ObjectMembers::read(json) else { return Self::Other(json) };
         match members.string("type").as_deref() {
             Some("text") => match members.string("text") {
                 Some(text) => Self::Text(text),
@@ -116,7 +120,7 @@ impl<'a> Block<'a> {
             },
             Some("image" | "audio") => Self::Media(json),
             Some("resource") => {
-                let resource = members.get("resource").and_then(Members::read);
+                let resource = members.get("resource").and_then(ObjectMembers::read);
                 let text = resource.as_ref().and_then(|resource| resource.string("text"));
                 match text {
                     Some(text) => {
@@ -139,9 +143,9 @@ impl<'a> Block<'a> {
 
 /// Returns in a few words what a block is that is left out.
 pub(super) fn description(block: &str) -> String {
-    let members = Members::read(block).unwrap_or_default();
+    let members = ObjectMembers::read(block).unwrap_or_default();
     let kind = members.string("type").unwrap_or_else(|| "block".to_owned());
-    let inner = members.get("resource").and_then(Members::read).unwrap_or_default();
+    let inner = members.get("resource").and_then(ObjectMembers::read).unwrap_or_default();
     let mime = members.string("mimeType").or_else(|| inner.string("mimeType"));
     let uri = members.string("uri").or_else(|| inner.string("uri"));
     let data = members.get("data").or_else(|| inner.get("blob"));
@@ -161,7 +165,7 @@ pub fn text_block(text: &str) -> String {
 /// Returns a result, JSON text, with a text in front of its blocks; nothing where it has no blocks that
 /// one could stand in front of.
 pub fn with_note(result: &str, note: &str) -> Option<String> {
-    let mut members = Members::read(result)?;
+    let mut members = ObjectMembers::read(result)?;
     let content = with_first(members.get("content").unwrap_or("[]"), &text_block(note))?;
     members.set("content", content);
     Some(members.to_string())
@@ -211,22 +215,22 @@ fn json_length(found: char) -> usize {
 }
 
 /// A JSON value, to tell texts that say the same.
-pub(super) struct Original {
+pub(super) struct OriginalValue {
     hasher: RandomState,
-    fingerprint: Fingerprint,
+    fingerprint: JsonFingerprint,
 }
 
-impl Original {
+impl OriginalValue {
     /// Reads a value, JSON text, if it is one.
     pub(super) fn read(value: &str) -> Option<Self> {
         let hasher = RandomState::new();
-        Some(Self { fingerprint: Fingerprint::of(value, &hasher)?, hasher })
+        Some(Self { fingerprint: JsonFingerprint::of(value, &hasher)?, hasher })
     }
 
     /// Tells whether a text says the same as the value does.
     pub(super) fn is_copied_by(&self, text: &str) -> bool {
         text.trim_start().starts_with(['{', '['])
-            && Fingerprint::of(text, &self.hasher) == Some(self.fingerprint)
+            && JsonFingerprint::of(text, &self.hasher) == Some(self.fingerprint)
     }
 }
 
@@ -273,7 +277,7 @@ mod tests {
             texts in prop::collection::vec("[a\n\"ä\\\\]{0,40}", 0..5),
             n_others in 0..3usize, bytes_max in 1..30usize,
         ) {
-            let mut document = Document::default();
+            let mut document = ResultDocument::default();
             for text in &texts {
                 document.add_text(text);
             }
@@ -285,13 +289,13 @@ mod tests {
                 let page = document.page(offset, bytes_max).expect("it was given out");
                 shown += page.shown_bytes;
                 for block in page.blocks {
-                    match Block::read(&block) {
-                        Block::Text(part) => {
+                    match ContentBlock::read(&block) {
+                        ContentBlock::Text(part) => {
                             let one = part.chars().count() == 1;
                             prop_assert!(json_bytes(&part) <= bytes_max || one);
                             text.push_str(&part);
                         }
-                        Block::Media(other) | Block::Other(other) => blocks.push(other.to_owned()),
+                        ContentBlock::Media(other) | ContentBlock::Other(other) => blocks.push(other.to_owned()),
                     }
                 }
                 next = page.next;

@@ -14,15 +14,15 @@ use serde_json::{Map, Value, json};
 
 use super::{
     backend::BACKEND_KIND,
-    definitions::Tool,
+    definitions::MetaTool,
     document,
-    tool_id::{BadId, ToolId},
-    warnings::Warning,
+    tool_id::{ToolId, ToolIdError},
+    warnings::ToolWarning,
 };
 use crate::{
     compute::ComputeError,
     config::defaults,
-    protocol::{Members, RpcError, error, items::RESULT_BLOCKS_MAX},
+    protocol::{ObjectMembers, RpcError, error, items::RESULT_BLOCKS_MAX},
     redact,
 };
 
@@ -161,13 +161,13 @@ impl ErrorObject {
     }
 
     /// What was written names no tool.
-    pub fn bad_id(error: &BadId) -> Self {
+    pub fn bad_id(error: &ToolIdError) -> Self {
         Self::new(ErrorCode::ValidationInput, error.to_string(), error.hint())
             .detail("reason", json!("invalid_format"))
     }
 
     /// What was written names no server; `similar` are ids of tools that are called so.
-    pub fn no_server_said(error: &BadId, similar: &[String]) -> Self {
+    pub fn no_server_said(error: &ToolIdError, similar: &[String]) -> Self {
         let Some(one) = similar.first() else { return Self::bad_id(error) };
         let remedy = format!("Did you mean `{one}`?");
         Self::new(ErrorCode::ValidationInput, error.to_string(), &remedy)
@@ -278,11 +278,11 @@ impl ErrorObject {
 
     /// Adds what to mind before a tool is called again that may have run already.
     #[must_use]
-    pub fn warned(self, warnings: &[Warning]) -> Self {
+    pub fn warned(self, warnings: &[ToolWarning]) -> Self {
         if warnings.is_empty() {
             return self;
         }
-        let words: Vec<String> = warnings.iter().map(Warning::to_string).collect();
+        let words: Vec<String> = warnings.iter().map(ToolWarning::to_string).collect();
         self.detail("warnings", json!(words))
     }
 
@@ -294,7 +294,7 @@ impl ErrorObject {
 
     /// Adds the tool of ours that was to do it.
     #[must_use]
-    pub fn during(self, op: Tool) -> Self {
+    pub fn during(self, op: MetaTool) -> Self {
         Self { op: Some(op.name()), ..self }
     }
 
@@ -326,7 +326,7 @@ impl ErrorObject {
 
 /// Returns what matters of a JSON-RPC error that is too large to be passed on.
 fn outline(rpc: &str) -> Value {
-    let Some(error) = Members::read(rpc) else { return Value::Null };
+    let Some(error) = ObjectMembers::read(rpc) else { return Value::Null };
     let code = error.get("code").and_then(|code| code.parse::<i64>().ok());
     let said = error.string("message").unwrap_or_default();
     json!({ "code": code, "message": redact::cut(&said, defaults::QUOTE_BYTES_MAX) })

@@ -22,13 +22,13 @@ use std::{
 use serde::de::{Deserializer as _, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::document::{self, Original};
+use super::document::{self, OriginalValue};
 use crate::{
     config::defaults::{
         FIELD_BYTES_READ_MAX, FIELD_DEPTH_MAX, FIELD_VALUE_BYTES, FIELDS_MAX, SUGGESTION_BYTES_MAX,
     },
     protocol::{
-        Members,
+        ObjectMembers,
         items::{RESULT_BLOCKS_MAX, all_items},
     },
     redact,
@@ -40,7 +40,7 @@ const TOO_LONG: &str =
 
 /// What is asked for of a result.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Fields {
+pub struct FieldSelection {
     root: Node,
 }
 
@@ -54,7 +54,7 @@ struct Node {
 
 /// A path that leads nowhere.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BadPath {
+pub enum FieldPathError {
     /// It has no name before, between or after its dots.
     #[error("`{0}` is no path: it lacks a name")]
     Empty(String),
@@ -66,17 +66,17 @@ pub enum BadPath {
     Many,
 }
 
-impl Fields {
+impl FieldSelection {
     /// Reads paths like `total` and `rows[].name`.
     ///
     /// # Errors
     ///
-    /// [`BadPath`] says what is wrong with the first that is wrong.
-    pub fn parse<'a>(paths: impl IntoIterator<Item = &'a str>) -> Result<Self, BadPath> {
+    /// [`FieldPathError`] says what is wrong with the first that is wrong.
+    pub fn parse<'a>(paths: impl IntoIterator<Item = &'a str>) -> Result<Self, FieldPathError> {
         let mut root = Node::default();
         for (number, path) in paths.into_iter().enumerate() {
             if number >= FIELDS_MAX {
-                return Err(BadPath::Many);
+                return Err(FieldPathError::Many);
             }
             root.add(path.trim())?;
         }
@@ -116,12 +116,12 @@ impl Fields {
     }
 
     fn applied(&self, result: &str, search: &mut Search<'_>) -> Option<String> {
-        let mut members = Members::read(result)?;
+        let mut members = ObjectMembers::read(result)?;
         let structured = members.get("structuredContent").map(str::to_owned);
         let found = structured.as_deref().and_then(|value| self.of(value, search));
         let content = members.get("content").and_then(|content| match (&structured, &found) {
             (Some(whole), Some(found)) => {
-                let whole = Original::read(whole)?;
+                let whole = OriginalValue::read(whole)?;
                 edit_texts(content, |text| whole.is_copied_by(text).then(|| found.clone()))
             }
             _ => edit_texts(content, |text| {
@@ -147,7 +147,7 @@ fn edit_texts(content: &str, mut change: impl FnMut(&str) -> Option<String>) -> 
     let blocks = all_items(content, RESULT_BLOCKS_MAX)?;
     let mut is_changed = false;
     let mut edited = |block: &&RawValue| -> Option<String> {
-        let mut members = Members::read(block.get())?;
+        let mut members = ObjectMembers::read(block.get())?;
         if members.string("type")? != "text" {
             return None;
         }
@@ -164,13 +164,13 @@ fn edit_texts(content: &str, mut change: impl FnMut(&str) -> Option<String>) -> 
 }
 
 impl Node {
-    fn add(&mut self, path: &str) -> Result<(), BadPath> {
+    fn add(&mut self, path: &str) -> Result<(), FieldPathError> {
         let mut node = self;
         // `[].name` is of each item of an array that is all of the result.
         let names = path.strip_prefix("[].").unwrap_or(path);
         for (depth, name) in names.split('.').enumerate() {
             if depth >= FIELD_DEPTH_MAX {
-                return Err(BadPath::Deep);
+                return Err(FieldPathError::Deep);
             }
             let mut name = name;
             while let Some(shorter) = name.strip_suffix("[]") {
@@ -178,7 +178,7 @@ impl Node {
             }
             if name.is_empty() {
                 let shown = redact::cut(path, SUGGESTION_BYTES_MAX);
-                return Err(BadPath::Empty(shown.to_owned()));
+                return Err(FieldPathError::Empty(shown.to_owned()));
             }
             node = node.members.entry(name.to_owned()).or_default();
         }

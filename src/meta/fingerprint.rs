@@ -16,9 +16,9 @@ use serde::{
 /// A digest that two JSON texts have in common where they say the same: white space, escapes and the
 /// order of members make no difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Fingerprint(u64);
+pub(super) struct JsonFingerprint(u64);
 
-impl Fingerprint {
+impl JsonFingerprint {
     /// Returns the digest of a JSON text, if it is one. Digests of different `hasher`s have nothing in
     /// common.
     pub(super) fn of(text: &str, hasher: &impl BuildHasher) -> Option<Self> {
@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn the_same_in_other_words_is_the_same() {
         let hasher = RandomState::new();
-        let of = |text: &str| Fingerprint::of(text, &hasher);
+        let of = |text: &str| JsonFingerprint::of(text, &hasher);
         assert_eq!(of(r#"{"a":[1,"x"],"b":null}"#), of(" {\"b\": null, \"a\":[1, \"\\u0078\"]}\n"));
         for other in [
             r#"{"a":["x",1],"b":null}"#,
@@ -139,7 +139,7 @@ mod tests {
             let hasher = RandomState::new();
             for (one, other) in texts.iter().zip(texts.iter().skip(1)) {
                 let values = [one, other].map(|text| serde_json::from_str::<Value>(text).ok());
-                let digests = [one, other].map(|text| Fingerprint::of(text, &hasher));
+                let digests = [one, other].map(|text| JsonFingerprint::of(text, &hasher));
                 prop_assert_eq!(values[0].is_some(), digests[0].is_some(), "{}", one);
                 // Of two members of one name, a tree keeps the last.
                 let is_plain = |text: &str| text.matches(':').count() < 2;

@@ -34,23 +34,23 @@ pub mod tool_id;
 pub mod validation;
 pub mod warnings;
 
-pub use arguments::{ArgumentError, Arguments};
-pub use backend::Backend;
-pub use chain::Chain;
-pub use cursor::{CursorError, Question};
-pub use definitions::{Set, Tool};
-pub use describe::Described;
-pub use document::Document;
+pub use arguments::{ArgumentError, MetaArguments};
+pub use backend::MetaBackend;
+pub use chain::ToolChain;
+pub use cursor::{CursorError, CursorScope};
+pub use definitions::{MetaTool, MetaToolSet};
+pub use describe::DescribedTool;
+pub use document::ResultDocument;
 pub use error::{ErrorCode, ErrorObject};
-pub use fields::Fields;
-pub use outcome::Outcome;
-pub use preview::Preview;
-pub use progress::{Progress, Telling};
-pub use results::Results;
+pub use fields::FieldSelection;
+pub use outcome::ToolOutcome;
+pub use preview::ResultPreview;
+pub use progress::{ProgressReport, ToolProgress};
+pub use results::ResultCache;
 pub use similar::nearest;
-pub use tool_id::{ToolId, Wanted};
-pub use validation::{Validators, Verdict};
-pub use warnings::{Warning, warnings};
+pub use tool_id::{RequestedTool, ToolId};
+pub use validation::{ArgumentVerdict, SchemaCache};
+pub use warnings::{ToolWarning, warnings};
 
 #[cfg(test)]
 mod tests;

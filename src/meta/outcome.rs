@@ -4,7 +4,7 @@ use serde_json::{Value, value::RawValue};
 
 use super::error::ErrorObject;
 use crate::protocol::{
-    Members,
+    ObjectMembers,
     depth::is_too_deep,
     items::{RESULT_BLOCKS_MAX, all_items, first_items},
     mcp::is_text_block,
@@ -12,17 +12,17 @@ use crate::protocol::{
 
 /// What the answer of a tool comes to.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Outcome {
+pub enum ToolOutcome {
     /// Its structured value, as JSON text; where it has none, its text read as JSON, or as it is.
     Value(String),
     /// Why there is none.
     Failed(Box<ErrorObject>),
 }
 
-impl Outcome {
+impl ToolOutcome {
     /// Reads the result of a call to a tool of `server`, as JSON text.
     pub fn read(server: &str, result: &str) -> Self {
-        let Some(result) = Members::read(result) else {
+        let Some(result) = ObjectMembers::read(result) else {
             return Self::Failed(Box::new(ErrorObject::no_result(server)));
         };
         let content = result.get("content").unwrap_or("[]");
@@ -54,7 +54,7 @@ fn is_json(text: &str) -> bool {
 
 /// Returns the blocks of a result that are no text, as JSON texts: images, sounds, links.
 pub fn other_blocks(result: &str) -> Vec<String> {
-    let content = Members::one(result, "content").unwrap_or("[]");
+    let content = ObjectMembers::one(result, "content").unwrap_or("[]");
     let blocks = all_items(content, RESULT_BLOCKS_MAX).unwrap_or_default();
     let others = blocks.iter().map(|block| block.get()).filter(|block| !is_text_block(block));
     others.map(str::to_owned).collect()
@@ -67,7 +67,7 @@ pub(super) fn texts(content: &str) -> Vec<String> {
 
 fn texts_of(blocks: &[&RawValue]) -> Vec<String> {
     let text = |block: &&RawValue| {
-        let block = Members::read(block.get())?;
+        let block = ObjectMembers::read(block.get())?;
         if block.string("type")? == "text" { block.string("text") } else { None }
     };
     blocks.iter().filter_map(text).collect()
@@ -81,9 +81,9 @@ mod tests {
     use crate::meta::error::ErrorCode;
 
     fn value(result: &str) -> String {
-        match Outcome::read("git", result) {
-            Outcome::Value(value) => value,
-            Outcome::Failed(error) => panic!("{error:?}"),
+        match ToolOutcome::read("git", result) {
+            ToolOutcome::Value(value) => value,
+            ToolOutcome::Failed(error) => panic!("{error:?}"),
         }
     }
 
@@ -117,8 +117,8 @@ mod tests {
             ("[]", ErrorCode::ValidationOutput, "no result"),
             ("", ErrorCode::ValidationOutput, "no result"),
         ] {
-            match Outcome::read("git", result) {
-                Outcome::Failed(error) if error.code == code => {
+            match ToolOutcome::read("git", result) {
+                ToolOutcome::Failed(error) if error.code == code => {
                     assert!(error.message.contains(said), "{}", error.message);
                 }
                 other => panic!("{other:?}"),
@@ -129,7 +129,7 @@ mod tests {
     proptest! {
         #[test]
         fn every_value_is_json(text in ".{0,60}") {
-            drop(Outcome::read("git", &text));
+            drop(ToolOutcome::read("git", &text));
             let result = serde_json::json!({ "content": [{ "type": "text", "text": text }] });
             let found = value(&result.to_string());
             prop_assert!(serde_json::from_str::<&RawValue>(&found).is_ok(), "{}", found);

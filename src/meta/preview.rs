@@ -6,13 +6,13 @@
 use serde_json::json;
 
 use super::{
-    definitions::Tool,
-    document::{self, Block, Document, Offset, Part},
+    definitions::MetaTool,
+    document::{self, ContentBlock, DocumentOffset, DocumentPart, ResultDocument},
     tool_id::ToolId,
 };
 use crate::{
     config::defaults::{PREVIEW_BLOCKS_MAX, PREVIEW_MEDIA_BYTES_MAX},
-    protocol::Members,
+    protocol::ObjectMembers,
 };
 
 /// What a result says of its own size, in `_meta`.
@@ -33,27 +33,27 @@ const WORDS_BYTES: usize = 1024;
 
 /// A result that is too large to be shown.
 #[derive(Clone, Debug)]
-pub struct Preview<'a> {
+pub struct ResultPreview<'a> {
     /// The result without what is left out of it.
-    members: Members<'a>,
+    members: ObjectMembers<'a>,
     /// The blocks that are shown, as JSON text.
     blocks: Vec<String>,
-    document: Document,
+    document: ResultDocument,
     shown_bytes: usize,
-    next: Option<Offset>,
+    next: Option<DocumentOffset>,
 }
 
-impl<'a> Preview<'a> {
+impl<'a> ResultPreview<'a> {
     /// Returns what is shown of `result`, JSON text, where it is larger than `bytes_max`.
     pub fn of(result: &'a str, bytes_max: usize) -> Option<Self> {
         if result.len() <= bytes_max {
             return None;
         }
-        let mut members = Members::read(result).unwrap_or_default();
+        let mut members = ObjectMembers::read(result).unwrap_or_default();
         let content = members.take("content");
         let structured = members.take("structuredContent").filter(|value| value != "null");
-        let blocks = content.as_deref().and_then(Block::all);
-        let media: usize = blocks.iter().flatten().map(Block::media_bytes).sum();
+        let blocks = content.as_deref().and_then(ContentBlock::all);
+        let media: usize = blocks.iter().flatten().map(ContentBlock::media_bytes).sum();
         let is_media_kept = media <= PREVIEW_MEDIA_BYTES_MAX;
         if is_media_kept && result.len() - media <= bytes_max {
             return None;
@@ -61,7 +61,7 @@ impl<'a> Preview<'a> {
         // What has no blocks at all, although it is that large, is shown as it is written.
         let is_odd = blocks.is_none() && structured.is_none();
         let blocks = blocks.unwrap_or_else(|| match is_odd {
-            true => vec![Block::Text(result.to_owned())],
+            true => vec![ContentBlock::Text(result.to_owned())],
             false => Vec::new(),
         });
         let side_max = bytes_max / SIDE_SHARE;
@@ -74,9 +74,9 @@ impl<'a> Preview<'a> {
         let mut builder = Builder::new(bytes_max, is_media_kept);
         builder.room = builder.room.saturating_sub(members.to_string().len());
         let unsaid = structured.filter(|value| {
-            let value = document::Original::read(value);
+            let value = document::OriginalValue::read(value);
             !blocks.iter().any(|block| match (block, &value) {
-                (Block::Text(text), Some(value)) => value.is_copied_by(text),
+                (ContentBlock::Text(text), Some(value)) => value.is_copied_by(text),
                 _ => false,
             })
         });
@@ -84,24 +84,24 @@ impl<'a> Preview<'a> {
             builder.add(block);
         }
         if let Some(value) = unsaid {
-            builder.add(Block::Text(value.into_owned()));
+            builder.add(ContentBlock::Text(value.into_owned()));
         }
         Some(builder.finish(members))
     }
 
     /// Returns what there is of the result, to be read on in.
-    pub fn document(&self) -> &Document {
+    pub fn document(&self) -> &ResultDocument {
         &self.document
     }
 
     /// Returns where to read on.
-    pub fn next(&self) -> Option<Offset> {
+    pub fn next(&self) -> Option<DocumentOffset> {
         self.next
     }
 
     /// Returns the result to show, as JSON text: that of a call of the tool `id` by `op`, which reads
     /// on with `cursor`, if the rest is kept.
-    pub fn to_result(&self, id: &ToolId, op: Tool, cursor: Option<&str>) -> String {
+    pub fn to_result(&self, id: &ToolId, op: MetaTool, cursor: Option<&str>) -> String {
         let mut blocks = vec![document::text_block(&self.words(id, op, cursor))];
         blocks.extend(self.blocks.iter().cloned());
         let size = size(self.document.bytes(), self.shown_bytes, cursor);
@@ -109,20 +109,20 @@ impl<'a> Preview<'a> {
         members.set("content", format!("[{}]", blocks.join(",")));
         members.set_within("_meta", META_KEY, &size);
         // Its definition says that it answers with a structured value.
-        if op == Tool::RunTool {
+        if op == MetaTool::RunTool {
             members.set("structuredContent", format!(r#"{{"preview":{size}}}"#));
         }
         members.to_string()
     }
 
-    fn words(&self, id: &ToolId, op: Tool, cursor: Option<&str>) -> String {
+    fn words(&self, id: &ToolId, op: MetaTool, cursor: Option<&str>) -> String {
         let (bytes, shown) = (self.document.bytes(), self.shown_bytes);
         let mut words = format!("This is a preview: {shown} of {bytes} bytes of the result.");
         match cursor {
             Some(cursor) => words.push_str(&read_on(id, op, cursor)),
             None => words.push_str(" The rest is too large to be kept: ask the tool for less."),
         }
-        if op == Tool::Call {
+        if op == MetaTool::Call {
             words.push_str(" To get only parts of a JSON result, call again with `fields`.");
         }
         words
@@ -130,10 +130,10 @@ impl<'a> Preview<'a> {
 }
 
 /// Says how to go on after what is shown.
-pub(super) fn read_on(id: &ToolId, op: Tool, cursor: &str) -> String {
+pub(super) fn read_on(id: &ToolId, op: MetaTool, cursor: &str) -> String {
     let name = op.name();
     let which = match op {
-        Tool::Call => {
+        MetaTool::Call => {
             let (server, tool) = (json!(id.server), json!(id.tool));
             format!(r#""server": {server}, "tool": {tool}"#)
         }
@@ -154,11 +154,11 @@ pub(super) fn size(bytes: usize, shown_bytes: usize, cursor: Option<&str>) -> St
     }
 }
 
-fn names(members: &Members<'_>) -> Vec<String> {
+fn names(members: &ObjectMembers<'_>) -> Vec<String> {
     members.iter().map(|(name, _)| name.to_owned()).collect()
 }
 
-impl Block<'_> {
+impl ContentBlock<'_> {
     fn media_bytes(&self) -> usize {
         match self {
             Self::Media(json) => json.len(),
@@ -174,7 +174,7 @@ struct Builder {
     /// How much room is left for small blocks of other kinds, which are shown as they are.
     side_room: usize,
     is_media_kept: bool,
-    document: Document,
+    document: ResultDocument,
     shown: Vec<Shown>,
     shown_bytes: usize,
 }
@@ -184,7 +184,7 @@ enum Shown {
     /// As it is.
     Whole(String),
     /// As much of a text as there is room for.
-    Text(Part),
+    Text(DocumentPart),
 }
 
 impl Builder {
@@ -193,32 +193,34 @@ impl Builder {
             room: bytes_max.saturating_sub(WORDS_BYTES).max(bytes_max / 2),
             side_room: bytes_max / SIDE_SHARE,
             is_media_kept,
-            document: Document::default(),
+            document: ResultDocument::default(),
             shown: Vec::new(),
             shown_bytes: 0,
         }
     }
 
-    fn add(&mut self, block: Block<'_>) {
+    fn add(&mut self, block: ContentBlock<'_>) {
         let has_place = self.shown.len() < PREVIEW_BLOCKS_MAX;
         match block {
-            Block::Text(text) => {
+            ContentBlock::Text(text) => {
                 let part = self.document.add_text(&text);
                 if has_place {
                     self.shown.push(Shown::Text(part));
                 }
             }
-            Block::Media(json) if self.is_media_kept => {
+            ContentBlock::Media(json) if self.is_media_kept => {
                 self.shown_bytes += json.len();
                 self.shown.push(Shown::Whole(json.to_owned()));
             }
-            Block::Other(json) if json.len() <= SIDE_BYTES.min(self.side_room) && has_place => {
+            ContentBlock::Other(json)
+                if json.len() <= SIDE_BYTES.min(self.side_room) && has_place =>
+            {
                 self.side_room -= json.len();
                 self.room = self.room.saturating_sub(json.len());
                 self.shown_bytes += json.len();
                 self.shown.push(Shown::Whole(json.to_owned()));
             }
-            Block::Media(json) | Block::Other(json) => {
+            ContentBlock::Media(json) | ContentBlock::Other(json) => {
                 self.document.add_other(json);
                 if has_place {
                     let words = document::text_block(&document::description(json));
@@ -249,7 +251,7 @@ impl Builder {
         shares
     }
 
-    fn finish(mut self, members: Members<'_>) -> Preview<'_> {
+    fn finish(mut self, members: ObjectMembers<'_>) -> ResultPreview<'_> {
         let shares = self.shares();
         let (mut blocks, mut next) = (Vec::new(), None);
         let mut end_of_shown = 0;
@@ -279,12 +281,12 @@ impl Builder {
         let is_more = end_of_shown < self.document.text().len();
         let next = next.or(is_more.then_some(end_of_shown)).or_else(|| self.document.first_other());
         let Self { document, shown_bytes, .. } = self;
-        Preview { members, blocks, document, shown_bytes, next }
+        ResultPreview { members, blocks, document, shown_bytes, next }
     }
 }
 
-impl Document {
-    fn json_bytes(&self, part: Part) -> usize {
+impl ResultDocument {
+    fn json_bytes(&self, part: DocumentPart) -> usize {
         document::json_bytes(&self.text()[part.start..part.end])
     }
 }

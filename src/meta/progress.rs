@@ -9,11 +9,11 @@
 
 use serde_json::{Value, json};
 
-use crate::protocol::{Message, jsonrpc::Part, mcp::method};
+use crate::protocol::{Message, jsonrpc::MessagePart, mcp::method};
 
 /// How far something is. Source: seed 002, "progress".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct ProgressReport {
     /// How much is done.
     pub done: usize,
     /// How much there is to do.
@@ -22,7 +22,7 @@ pub struct Progress {
     pub message: &'static str,
 }
 
-impl Progress {
+impl ProgressReport {
     /// A tool has been called.
     pub const STARTED: Self = Self { done: 0, total: 1, message: "started" };
 
@@ -45,12 +45,12 @@ impl Progress {
 
 /// The progress of one tool, which may tell some itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Telling {
+pub struct ToolProgress {
     token: String,
     is_silent: bool,
 }
 
-impl Telling {
+impl ToolProgress {
     /// Returns that of a tool whose caller has given `token`, JSON text.
     pub fn to(token: &str) -> Self {
         Self { token: token.to_owned(), is_silent: true }
@@ -58,12 +58,12 @@ impl Telling {
 
     /// Returns what is told first.
     pub fn start(&self) -> Message {
-        Progress::STARTED.to_notice(&self.token)
+        ProgressReport::STARTED.to_notice(&self.token)
     }
 
     /// Takes note of what the tool tells, and returns whether it is more than was told already.
     pub fn hears(&mut self, notice: &Message) -> bool {
-        let told = notice.part(Part::Progress).and_then(|number| number.parse::<f64>().ok());
+        let told = notice.part(MessagePart::Progress).and_then(|number| number.parse::<f64>().ok());
         if self.is_silent && told.is_some_and(|told| told <= 0.0) {
             return false;
         }
@@ -72,7 +72,7 @@ impl Telling {
     }
 
     /// Returns what is told last, unless the tool has told something itself.
-    pub fn end(&self, progress: Progress) -> Option<Message> {
+    pub fn end(&self, progress: ProgressReport) -> Option<Message> {
         self.is_silent.then(|| progress.to_notice(&self.token))
     }
 }
@@ -93,8 +93,10 @@ mod tests {
 
     #[test]
     fn a_silent_tool_has_started_and_then_has_ended() {
-        for (end, word) in [(Progress::COMPLETED, "completed"), (Progress::FAILED, "error")] {
-            let telling = Telling::to("\"t\"");
+        for (end, word) in
+            [(ProgressReport::COMPLETED, "completed"), (ProgressReport::FAILED, "error")]
+        {
+            let telling = ToolProgress::to("\"t\"");
             let started =
                 json!({ "progressToken": "t", "progress": 0, "total": 1, "message": "started" });
             assert_eq!(params(&telling.start()), started);
@@ -108,14 +110,14 @@ mod tests {
 
     #[test]
     fn one_that_tells_something_has_the_last_word_and_never_goes_back() {
-        let mut telling = Telling::to("7");
+        let mut telling = ToolProgress::to("7");
         for nothing in ["0", "0.0", "-1"] {
             assert!(!telling.hears(&told(nothing)), "{nothing}");
         }
-        assert!(telling.end(Progress::COMPLETED).is_some(), "that was no more than ours");
+        assert!(telling.end(ProgressReport::COMPLETED).is_some(), "that was no more than ours");
         for more in ["0.5", "3", "2"] {
             assert!(telling.hears(&told(more)), "from now on it is the tool's own");
         }
-        assert!(telling.end(Progress::COMPLETED).is_none());
+        assert!(telling.end(ProgressReport::COMPLETED).is_none());
     }
 }

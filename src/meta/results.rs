@@ -11,22 +11,22 @@ use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 
 use super::{
     cursor::CursorError,
-    definitions::Tool,
-    document::{Document, Offset},
+    definitions::MetaTool,
+    document::{DocumentOffset, ResultDocument},
     preview::{META_KEY, read_on, size},
     tool_id::ToolId,
 };
-use crate::budget::Reservation;
+use crate::budget::MemoryReservation;
 
 /// The length of the word of a result, in bytes: as that of a random UUID.
 pub const WORD_BYTES: usize = 16;
 
 /// The word of a result: random bytes.
-pub type Word = [u8; WORD_BYTES];
+pub type ResultToken = [u8; WORD_BYTES];
 
 /// How much may be kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bounds {
+pub struct ResultCacheLimits {
     /// How many bytes, all results together.
     pub bytes_max: usize,
     /// How many results.
@@ -37,26 +37,26 @@ pub struct Bounds {
 
 /// The results that are kept.
 #[derive(Debug)]
-pub struct Results {
-    bounds: Bounds,
-    kept: HashMap<Word, Kept>,
+pub struct ResultCache {
+    bounds: ResultCacheLimits,
+    kept: HashMap<ResultToken, Kept>,
     /// The oldest first.
-    order: VecDeque<Word>,
+    order: VecDeque<ResultToken>,
     bytes: usize,
 }
 
 #[derive(Debug)]
 struct Kept {
     id: ToolId,
-    document: Document,
+    document: ResultDocument,
     until: Duration,
     /// The memory of the document.
-    _memory: Reservation,
+    _memory: MemoryReservation,
 }
 
-impl Results {
+impl ResultCache {
     /// Returns one that keeps nothing yet.
-    pub fn new(bounds: Bounds) -> Self {
+    pub fn new(bounds: ResultCacheLimits) -> Self {
         Self { bounds, kept: HashMap::new(), order: VecDeque::new(), bytes: 0 }
     }
 
@@ -64,10 +64,10 @@ impl Results {
     /// nothing where it is larger than all that may be kept.
     pub fn keep(
         &mut self,
-        word: Word,
+        word: ResultToken,
         id: &ToolId,
-        (document, memory): (Document, Reservation),
-        offset: Offset,
+        (document, memory): (ResultDocument, MemoryReservation),
+        offset: DocumentOffset,
         now: Duration,
     ) -> Option<String> {
         if document.bytes() > self.bounds.bytes_max || self.bounds.count_max == 0 {
@@ -94,7 +94,7 @@ impl Results {
     pub fn page(
         &mut self,
         id: &ToolId,
-        op: Tool,
+        op: MetaTool,
         cursor_text: &str,
         bytes_max: usize,
         now: Duration,
@@ -116,7 +116,7 @@ impl Results {
         page.blocks.push(super::document::text_block(&words));
         let (size, blocks) = (size(bytes, shown, next.as_deref()), page.blocks.join(","));
         let structured = match op {
-            Tool::RunTool => format!(r#","structuredContent":{{"preview":{size}}}"#),
+            MetaTool::RunTool => format!(r#","structuredContent":{{"preview":{size}}}"#),
             _ => String::new(),
         };
         Ok(format!(r#"{{"content":[{blocks}]{structured},"_meta":{{"{META_KEY}":{size}}}}}"#))
@@ -141,7 +141,7 @@ impl Results {
         }
     }
 
-    fn remove(&mut self, word: &Word) {
+    fn remove(&mut self, word: &ResultToken) {
         if let Some(kept) = self.kept.remove(word) {
             self.bytes -= kept.document.bytes();
         }
@@ -149,13 +149,13 @@ impl Results {
     }
 }
 
-fn cursor(word: &Word, offset: Offset) -> String {
+fn cursor(word: &ResultToken, offset: DocumentOffset) -> String {
     let mut bytes = word.to_vec();
     bytes.extend(u32::try_from(offset).unwrap_or(u32::MAX).to_be_bytes());
     BASE64_URL_SAFE_NO_PAD.encode(bytes)
 }
 
-fn read(cursor: &str) -> Option<(Word, Offset)> {
+fn read(cursor: &str) -> Option<(ResultToken, DocumentOffset)> {
     let bytes = BASE64_URL_SAFE_NO_PAD.decode(cursor).ok()?;
     let (word, offset) = bytes.split_at_checked(WORD_BYTES)?;
     let offset = u32::from_be_bytes(offset.try_into().ok()?);
@@ -168,45 +168,46 @@ mod tests {
 
     use super::*;
 
-    const BOUNDS: Bounds =
-        Bounds { bytes_max: 1000, count_max: 3, age_max: Duration::from_secs(60) };
+    const BOUNDS: ResultCacheLimits =
+        ResultCacheLimits { bytes_max: 1000, count_max: 3, age_max: Duration::from_secs(60) };
 
     fn id() -> ToolId {
         ToolId::new("git", "log")
     }
 
-    fn document(text: &str) -> Document {
-        let mut document = Document::default();
+    fn document(text: &str) -> ResultDocument {
+        let mut document = ResultDocument::default();
         document.add_text(text);
         document
     }
 
-    fn keep(results: &mut Results, n: u8, text: &str, seconds: u64) -> Option<String> {
-        let document = (document(text), Reservation::default());
+    fn keep(results: &mut ResultCache, n: u8, text: &str, seconds: u64) -> Option<String> {
+        let document = (document(text), MemoryReservation::default());
         results.keep([n; WORD_BYTES], &id(), document, 0, Duration::from_secs(seconds))
     }
 
-    fn page(results: &mut Results, cursor: &str, seconds: u64) -> Result<String, CursorError> {
-        results.page(&id(), Tool::Call, cursor, 20, Duration::from_secs(seconds))
+    fn page(results: &mut ResultCache, cursor: &str, seconds: u64) -> Result<String, CursorError> {
+        results.page(&id(), MetaTool::Call, cursor, 20, Duration::from_secs(seconds))
     }
 
     #[test]
     fn a_page_says_how_to_get_the_next_one_and_the_last_one_that_it_is_the_last() {
-        let mut results = Results::new(BOUNDS);
+        let mut results = ResultCache::new(BOUNDS);
         let cursor = keep(&mut results, 7, "one line of it\nand another one\n", 0).expect("kept");
         insta::assert_snapshot!(page(&mut results, &cursor, 1).expect("a page"), @r#"{"content":[{"text":"one line of it\n","type":"text"},{"text":"These are 15 of 31 bytes of the result. To read on, call mcp_call with {\"server\": \"git\", \"tool\": \"log\", \"cursor\": \"BwcHBwcHBwcHBwcHBwcHBwAAAA8\"}: nothing is run again.","type":"text"}],"_meta":{"metamcp/result":{"bytes":31,"nextCursor":"BwcHBwcHBwcHBwcHBwcHBwAAAA8","shownBytes":15}}}"#);
         let next = super::cursor(&[7; WORD_BYTES], 15);
         insta::assert_snapshot!(page(&mut results, &next, 1).expect("a page"), @r#"{"content":[{"text":"and another one\n","type":"text"},{"text":"These are 16 of 31 bytes of the result. That is the end of it.","type":"text"}],"_meta":{"metamcp/result":{"bytes":31,"shownBytes":16}}}"#);
-        let run = results.page(&id(), Tool::RunTool, &next, 20, Duration::ZERO).expect("a page");
+        let run =
+            results.page(&id(), MetaTool::RunTool, &next, 20, Duration::ZERO).expect("a page");
         assert!(run.contains(r#""structuredContent":{"preview":{"bytes":31,"shownBytes":16}}"#));
     }
 
     #[test]
     fn a_cursor_is_good_for_its_tool_and_for_its_time() {
-        let mut results = Results::new(BOUNDS);
+        let mut results = ResultCache::new(BOUNDS);
         let cursor = keep(&mut results, 1, "ä", 0).expect("kept");
         let other = ToolId::new("git", "show");
-        let of_other = results.page(&other, Tool::Call, &cursor, 20, Duration::ZERO);
+        let of_other = results.page(&other, MetaTool::Call, &cursor, 20, Duration::ZERO);
         assert_eq!(of_other, Err(CursorError::Foreign));
         let of_nobody = super::cursor(&[2; WORD_BYTES], 0);
         assert_eq!(page(&mut results, &of_nobody, 0), Err(CursorError::Expired));
@@ -220,7 +221,7 @@ mod tests {
 
     #[test]
     fn the_oldest_makes_room_and_what_is_larger_than_all_room_is_not_kept() {
-        let mut results = Results::new(BOUNDS);
+        let mut results = ResultCache::new(BOUNDS);
         let first = keep(&mut results, 1, &"x".repeat(600), 0).expect("kept");
         assert_eq!(keep(&mut results, 2, &"x".repeat(1001), 0), None);
         assert!(page(&mut results, &first, 1).is_ok());
@@ -238,7 +239,7 @@ mod tests {
         fn the_bounds_hold_whatever_is_kept(
             all in prop::collection::vec((0..6u8, 0..600usize, 0..40u64), 0..40)
         ) {
-            let mut results = Results::new(BOUNDS);
+            let mut results = ResultCache::new(BOUNDS);
             let mut now = 0;
             for (n, length, later) in all {
                 now += later;
@@ -253,7 +254,7 @@ mod tests {
 
         #[test]
         fn no_cursor_is_too_odd(text in ".{0,40}") {
-            prop_assert!(page(&mut Results::new(BOUNDS), &text, 0).is_err());
+            prop_assert!(page(&mut ResultCache::new(BOUNDS), &text, 0).is_err());
         }
     }
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{
-    arguments::{Detail, StepArguments},
-    chain::{Includes, Ran},
+    arguments::{DetailLevel, StepArguments},
+    chain::{ChainIncludes, StepResult},
     *,
 };
 use crate::holder::Account;
@@ -17,18 +17,18 @@ fn id() -> ToolId {
 
 /// Holds the structured value of a result against what the tool says about it.
 #[track_caller]
-fn assert_told(tool: Tool, result: &str) {
+fn assert_told(tool: MetaTool, result: &str) {
     let definition: Value = serde_json::from_str(tool.definition()).expect("a definition");
     let result: Value = serde_json::from_str(result).expect("a result");
     let schema = definition["outputSchema"].to_string();
     let structured = &result["structuredContent"];
     let verdict =
-        Validators::default().check(Account::Unknown, &schema, &structured.to_string(), None);
-    assert_eq!(verdict, Verdict::Fits, "{}: {structured}", tool.name());
+        SchemaCache::default().check(Account::Unknown, &schema, &structured.to_string(), None);
+    assert_eq!(verdict, ArgumentVerdict::Fits, "{}: {structured}", tool.name());
 }
 
-fn described() -> Described<'static> {
-    Described::new(
+fn described() -> DescribedTool<'static> {
+    DescribedTool::new(
         id(),
         r#"{"name":"log","description":"d","inputSchema":{"type":"object","properties":{"a":{"default":1}}},"annotations":{"readOnlyHint":true}}"#,
     )
@@ -37,8 +37,8 @@ fn described() -> Described<'static> {
 #[test]
 fn an_error_is_among_the_answers_of_every_tool() {
     let verdict =
-        Validators::default().check(Account::Unknown, r#"{"required":["a"]}"#, "{}", None);
-    let Verdict::Wrong(misfit) = verdict else { panic!("it does not fit") };
+        SchemaCache::default().check(Account::Unknown, r#"{"required":["a"]}"#, "{}", None);
+    let ArgumentVerdict::Wrong(misfit) = verdict else { panic!("it does not fit") };
     let all = [
         misfit.to_error(&id()),
         ErrorObject::unknown_tool(&id(), &[]),
@@ -50,9 +50,9 @@ fn an_error_is_among_the_answers_of_every_tool() {
         ErrorObject::of_tool("no"),
         ErrorObject::no_result("git"),
     ];
-    for tool in [Set::Core, Set::Metatools].iter().flat_map(|set| set.tools()) {
+    for tool in [MetaToolSet::Core, MetaToolSet::Metatools].iter().flat_map(|set| set.tools()) {
         // That one says nothing about its answers.
-        if *tool == Tool::Call {
+        if *tool == MetaTool::Call {
             continue;
         }
         for error in &all {
@@ -63,55 +63,59 @@ fn an_error_is_among_the_answers_of_every_tool() {
 
 #[test]
 fn a_description_is_what_it_is_said_to_be() {
-    for detail in [Detail::Summary, Detail::Schema, Detail::Full] {
+    for detail in [DetailLevel::Summary, DetailLevel::Schema, DetailLevel::Full] {
         let structured = described().described(detail, 5);
-        assert_told(Tool::DescribeTool, &describe::answer(&structured));
+        assert_told(MetaTool::DescribeTool, &describe::answer(&structured));
         let entry = described().discovered(detail);
         let structured = format!(r#"{{"tools":[{entry}],"nextCursor":"x","message":"m"}}"#);
-        assert_told(Tool::Discover, &describe::answer(&structured));
+        assert_told(MetaTool::Discover, &describe::answer(&structured));
     }
     let examples = json!({ "examples": described().examples(5) }).to_string();
-    assert_told(Tool::ListToolExamples, &describe::answer(&examples));
+    assert_told(MetaTool::ListToolExamples, &describe::answer(&examples));
     let listed = format!(r#"{{"tools":[{}]}}"#, described().listed());
-    assert_told(Tool::SearchTools, &describe::answer(&listed));
-    assert_told(Tool::ListTools, &describe::answer(&listed));
-    assert_told(Tool::ListNamespaces, &describe::answer(r#"{"namespaces":["git"]}"#));
+    assert_told(MetaTool::SearchTools, &describe::answer(&listed));
+    assert_told(MetaTool::ListTools, &describe::answer(&listed));
+    assert_told(MetaTool::ListNamespaces, &describe::answer(r#"{"namespaces":["git"]}"#));
 }
 
 #[test]
 fn so_is_what_a_chain_comes_to() {
     let step = StepArguments {
-        tool: Wanted { server: None, tool: "git/log".to_owned() },
+        tool: RequestedTool { server: None, tool: "git/log".to_owned() },
         args: "{}".to_owned(),
         use_previous: false,
     };
-    let includes = Includes { backends: true, tools: true };
-    let mut chain = Chain::new(vec![step; 3], 8, includes).expect("few enough");
-    assert_told(Tool::RunChain, &chain.to_result(1000));
-    let failed = Outcome::Failed(Box::new(ErrorObject::of_tool("no")));
-    for outcome in [Outcome::Value("[1]".to_owned()), failed] {
+    let includes = ChainIncludes { backends: true, tools: true };
+    let mut chain = ToolChain::new(vec![step; 3], 8, includes).expect("few enough");
+    assert_told(MetaTool::RunChain, &chain.to_result(1000));
+    let failed = ToolOutcome::Failed(Box::new(ErrorObject::of_tool("no")));
+    for outcome in [ToolOutcome::Value("[1]".to_owned()), failed] {
         let definition = Some(r#"{"name":"log"}"#.to_owned());
-        chain.on(Ran { id: Some(id()), definition, outcome, warning: None });
-        assert_told(Tool::RunChain, &chain.to_result(1000));
+        chain.on(StepResult { id: Some(id()), definition, outcome, warning: None });
+        assert_told(MetaTool::RunChain, &chain.to_result(1000));
     }
 }
 
 #[test]
 fn so_is_a_preview_and_each_page_of_the_rest() {
     let result = json!({ "content": [{ "type": "text", "text": "x".repeat(10_000) }] }).to_string();
-    let preview = Preview::of(&result, 4096).expect("it is large");
-    let bounds =
-        results::Bounds { bytes_max: 100_000, count_max: 1, age_max: Duration::from_secs(1) };
-    let mut results = Results::new(bounds);
+    let preview = ResultPreview::of(&result, 4096).expect("it is large");
+    let bounds = results::ResultCacheLimits {
+        bytes_max: 100_000,
+        count_max: 1,
+        age_max: Duration::from_secs(1),
+    };
+    let mut results = ResultCache::new(bounds);
     let next = preview.next().expect("more");
     let document = preview.document().clone();
-    let memory = crate::budget::Reservation::default();
+    let memory = crate::budget::MemoryReservation::default();
     let mut cursor = results.keep([7; 16], &id(), (document, memory), next, Duration::ZERO);
     let mut n_pages = 0;
-    assert_told(Tool::RunTool, &preview.to_result(&id(), Tool::RunTool, cursor.as_deref()));
+    assert_told(MetaTool::RunTool, &preview.to_result(&id(), MetaTool::RunTool, cursor.as_deref()));
     while let Some(at) = cursor {
-        let page = results.page(&id(), Tool::RunTool, &at, 4096, Duration::ZERO).expect("a page");
-        assert_told(Tool::RunTool, &page);
+        let page =
+            results.page(&id(), MetaTool::RunTool, &at, 4096, Duration::ZERO).expect("a page");
+        assert_told(MetaTool::RunTool, &page);
         let page: Value = serde_json::from_str(&page).expect("JSON");
         let next = &page["structuredContent"]["preview"]["nextCursor"];
         cursor = next.as_str().map(str::to_owned);

@@ -25,7 +25,7 @@ pub struct ToolId {
 
 /// What a model has written: the server in a field of its own, or in front of the tool.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Wanted {
+pub struct RequestedTool {
     /// The server, if it has a field.
     pub server: Option<String>,
     /// The tool.
@@ -35,11 +35,11 @@ pub struct Wanted {
 /// A text that names no tool.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` names no tool: it has no server in front")]
-pub struct BadId {
+pub struct ToolIdError {
     text: String,
 }
 
-impl BadId {
+impl ToolIdError {
     /// Returns what to write instead.
     pub fn hint(&self) -> &'static str {
         "Write `server/tool`, as the search for tools shows it."
@@ -56,8 +56,8 @@ impl ToolId {
     ///
     /// # Errors
     ///
-    /// [`BadId`] where there is none, or nothing on one of its sides.
-    pub fn parse(text: &str) -> Result<Self, BadId> {
+    /// [`ToolIdError`] where there is none, or nothing on one of its sides.
+    pub fn parse(text: &str) -> Result<Self, ToolIdError> {
         let found = SEPARATORS.iter().filter_map(|separator| {
             let at = text.find(separator)?;
             Some((at, separator.len()))
@@ -66,7 +66,9 @@ impl ToolId {
             Some((at, length)) if at > 0 && at + length < text.len() => {
                 Ok(Self::new(&text[..at], &text[at + length..]))
             }
-            _ => Err(BadId { text: redact::cut(text, defaults::SUGGESTION_BYTES_MAX).to_owned() }),
+            _ => Err(ToolIdError {
+                text: redact::cut(text, defaults::SUGGESTION_BYTES_MAX).to_owned(),
+            }),
         }
     }
 }
@@ -78,7 +80,7 @@ impl fmt::Display for ToolId {
     }
 }
 
-impl Wanted {
+impl RequestedTool {
     /// Returns what may be meant, what is more likely first: never none.
     ///
     /// With a server in a field of its own, the tool's name is what is written, since some have a
@@ -86,8 +88,8 @@ impl Wanted {
     ///
     /// # Errors
     ///
-    /// [`BadId`] where no server is named.
-    pub fn readings(&self) -> Result<Vec<ToolId>, BadId> {
+    /// [`ToolIdError`] where no server is named.
+    pub fn readings(&self) -> Result<Vec<ToolId>, ToolIdError> {
         let Some(server) = &self.server else { return Ok(vec![ToolId::parse(&self.tool)?]) };
         let literal = ToolId::new(server, &self.tool);
         let twice = ToolId::parse(&self.tool).ok().filter(|found| found.server == *server);
@@ -101,8 +103,8 @@ mod tests {
 
     use super::*;
 
-    fn wanted(server: Option<&str>, tool: &str) -> Wanted {
-        Wanted { server: server.map(str::to_owned), tool: tool.to_owned() }
+    fn wanted(server: Option<&str>, tool: &str) -> RequestedTool {
+        RequestedTool { server: server.map(str::to_owned), tool: tool.to_owned() }
     }
 
     #[test]

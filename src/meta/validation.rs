@@ -18,10 +18,10 @@ use std::{
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
-use compiled::Compiled;
+use compiled::CompiledSchema;
 pub use prepared::TooComplex;
-pub use problem::Problem;
-use steps::Stopped;
+pub use problem::ArgumentProblem;
+use steps::CheckStopped;
 
 use super::{
     error::{ErrorCode, ErrorObject},
@@ -38,20 +38,20 @@ use crate::{
 
 /// What came of holding arguments against a schema.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Verdict {
+pub enum ArgumentVerdict {
     /// They fit.
     Fits,
     /// They fit, as the schema allows fields of any name, and some may be misspelt.
-    Doubtful(Vec<Problem>),
+    Doubtful(Vec<ArgumentProblem>),
     /// They could not be held against it.
-    Unchecked(Unchecked),
+    Unchecked(UncheckedArguments),
     /// They do not fit.
-    Wrong(Misfit),
+    Wrong(ArgumentMismatch),
 }
 
 /// Why arguments could not be held against a schema.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unchecked {
+pub enum UncheckedArguments {
     /// It is larger than one that is read.
     #[error("its schema of {0} bytes is larger than the {SCHEMA_BYTES_MAX} that are read")]
     TooLarge(usize),
@@ -74,14 +74,14 @@ pub enum Unchecked {
 
 /// What is wrong with arguments.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Misfit {
+pub struct ArgumentMismatch {
     /// The first problems, up to [`crate::config::defaults::PROBLEMS_MAX`].
-    pub problems: Vec<Problem>,
+    pub problems: Vec<ArgumentProblem>,
     /// There are more.
     pub has_more: bool,
 }
 
-impl Misfit {
+impl ArgumentMismatch {
     /// Returns the error of a call to the tool `id`.
     pub fn to_error(&self, id: &ToolId) -> ErrorObject {
         let remedy = match self.has_more {
@@ -89,7 +89,7 @@ impl Misfit {
             false => "Mend these, then call again.",
         };
         let message = format!("the arguments do not fit `{id}`, which was not called");
-        let lines: Vec<String> = self.problems.iter().map(Problem::to_string).collect();
+        let lines: Vec<String> = self.problems.iter().map(ArgumentProblem::to_string).collect();
         let expected: Map<String, Value> = (self.problems.iter())
             .filter_map(|problem| Some((problem.field.clone(), problem.expected.clone()?)))
             .collect();
@@ -110,7 +110,7 @@ fn key(schema: &str) -> Key {
 
 /// Schemas that were understood before.
 #[derive(Default)]
-pub struct Validators {
+pub struct SchemaCache {
     cache: Mutex<Cache>,
 }
 
@@ -123,12 +123,12 @@ struct Cache {
 }
 
 struct Known {
-    compiled: Arc<Result<Compiled, Unchecked>>,
+    compiled: Arc<Result<CompiledSchema, UncheckedArguments>>,
     bytes: usize,
     used: u64,
 }
 
-impl Unchecked {
+impl UncheckedArguments {
     /// Tells whether the caller is told: the schema, or the load, has kept the service from a check
     /// that it does for others.
     pub fn is_told(&self) -> bool {
@@ -136,21 +136,26 @@ impl Unchecked {
     }
 }
 
-impl Validators {
+impl SchemaCache {
     /// Holds `args` of `account`, the JSON text of an object, against the JSON text of a `schema`, as far
     /// as that holds up an event loop for less than a millisecond. Nothing means:
-    /// [`Validators::check`] them elsewhere.
-    pub fn check_briefly(&self, account: Account, schema: &str, args: &str) -> Option<Verdict> {
+    /// [`SchemaCache::check`] them elsewhere.
+    pub fn check_briefly(
+        &self,
+        account: Account,
+        schema: &str,
+        args: &str,
+    ) -> Option<ArgumentVerdict> {
         if schema.len() > SCHEMA_BYTES_MAX {
-            return Some(Verdict::Unchecked(Unchecked::TooLarge(schema.len())));
+            return Some(ArgumentVerdict::Unchecked(UncheckedArguments::TooLarge(schema.len())));
         }
         let known = self.lock(|cache| cache.get(&key(schema)))?;
         let compiled = match &*known {
             Ok(compiled) => compiled,
-            Err(reason) => return Some(Verdict::Unchecked(reason.clone())),
+            Err(reason) => return Some(ArgumentVerdict::Unchecked(reason.clone())),
         };
         if compiled.is_too_costly(account, args) {
-            return Some(Verdict::Unchecked(Unchecked::TooCostly));
+            return Some(ArgumentVerdict::Unchecked(UncheckedArguments::TooCostly));
         }
         // What is wrong is looked up in the schema.
         if args.len().max(schema.len()) > INLINE_BYTES_MAX {
@@ -167,23 +172,23 @@ impl Validators {
         schema: &str,
         args: &str,
         stop: Option<&StopFlag>,
-    ) -> Verdict {
+    ) -> ArgumentVerdict {
         if schema.len() > SCHEMA_BYTES_MAX {
-            return Verdict::Unchecked(Unchecked::TooLarge(schema.len()));
+            return ArgumentVerdict::Unchecked(UncheckedArguments::TooLarge(schema.len()));
         }
         let known = self.compiled(schema);
         let compiled = match &*known {
             Ok(compiled) => compiled,
-            Err(reason) => return Verdict::Unchecked(reason.clone()),
+            Err(reason) => return ArgumentVerdict::Unchecked(reason.clone()),
         };
         if compiled.is_too_costly(account, args) {
-            return Verdict::Unchecked(Unchecked::TooCostly);
+            return ArgumentVerdict::Unchecked(UncheckedArguments::TooCostly);
         }
         compiled.check(args, CHECK_STEPS_MAX, stop).unwrap_or_else(|stopped| {
-            if stopped != Stopped::Unwanted {
+            if stopped != CheckStopped::Unwanted {
                 compiled.remember_cost(account, args);
             }
-            Verdict::Unchecked(Unchecked::TooCostly)
+            ArgumentVerdict::Unchecked(UncheckedArguments::TooCostly)
         })
     }
 
@@ -199,13 +204,13 @@ impl Validators {
     }
 
     /// Returns what a schema was understood as. It is read without the lock.
-    fn compiled(&self, schema: &str) -> Arc<Result<Compiled, Unchecked>> {
+    fn compiled(&self, schema: &str) -> Arc<Result<CompiledSchema, UncheckedArguments>> {
         let key = key(schema);
         if let Some(known) = self.lock(|cache| cache.get(&key)) {
             return known;
         }
-        let compiled = Arc::new(Compiled::new(schema));
-        let n_bytes = compiled.as_ref().as_ref().map_or(schema.len(), Compiled::n_bytes);
+        let compiled = Arc::new(CompiledSchema::new(schema));
+        let n_bytes = compiled.as_ref().as_ref().map_or(schema.len(), CompiledSchema::n_bytes);
         if n_bytes > VALIDATORS_BYTES_MAX / 4 {
             return compiled;
         }
@@ -220,14 +225,14 @@ impl Validators {
     }
 }
 
-impl std::fmt::Debug for Validators {
+impl std::fmt::Debug for SchemaCache {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "[{} schemas]", self.lock(|cache| cache.known.len()))
     }
 }
 
 impl Cache {
-    fn get(&mut self, key: &Key) -> Option<Arc<Result<Compiled, Unchecked>>> {
+    fn get(&mut self, key: &Key) -> Option<Arc<Result<CompiledSchema, UncheckedArguments>>> {
         self.clock += 1;
         let known = self.known.get_mut(key)?;
         known.used = self.clock;
@@ -238,7 +243,7 @@ impl Cache {
     fn put(
         &mut self,
         key: Key,
-        compiled: &Arc<Result<Compiled, Unchecked>>,
+        compiled: &Arc<Result<CompiledSchema, UncheckedArguments>>,
         bytes: usize,
     ) -> Vec<Known> {
         self.clock += 1;

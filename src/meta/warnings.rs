@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use crate::protocol::Members;
+use crate::protocol::ObjectMembers;
 
 /// What a caller should know of a tool. Source: seed 001, "warnings".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Warning {
+pub enum ToolWarning {
     /// It may destroy something.
     Destructive,
     /// To run it twice is not the same as to run it once, as far as is known.
@@ -15,7 +15,7 @@ pub enum Warning {
     NotReadOnly,
 }
 
-impl fmt::Display for Warning {
+impl fmt::Display for ToolWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Destructive => "it may delete or overwrite something",
@@ -31,16 +31,18 @@ impl fmt::Display for Warning {
 ///
 /// A tool that is known to read only has none. One that says nothing of being repeated is taken as one
 /// that may not be.
-pub fn warnings(definition: &str) -> Vec<Warning> {
-    let hints = Members::one(definition, "annotations").and_then(Members::read).unwrap_or_default();
+pub fn warnings(definition: &str) -> Vec<ToolWarning> {
+    let hints = ObjectMembers::one(definition, "annotations")
+        .and_then(ObjectMembers::read)
+        .unwrap_or_default();
     let (yes, no) = (Some("true"), Some("false"));
     if hints.get("readOnlyHint") == yes {
         return Vec::new();
     }
     let all = [
-        (Warning::Destructive, hints.get("destructiveHint") == yes),
-        (Warning::NotIdempotent, hints.get("idempotentHint") != yes),
-        (Warning::NotReadOnly, hints.get("readOnlyHint") == no),
+        (ToolWarning::Destructive, hints.get("destructiveHint") == yes),
+        (ToolWarning::NotIdempotent, hints.get("idempotentHint") != yes),
+        (ToolWarning::NotReadOnly, hints.get("readOnlyHint") == no),
     ];
     all.into_iter().filter(|(_, applies)| *applies).map(|(warning, _)| warning).collect()
 }
@@ -51,7 +53,7 @@ mod tests {
 
     #[test]
     fn a_tool_is_warned_of_as_its_server_declares() {
-        use Warning::{Destructive, NotIdempotent, NotReadOnly};
+        use ToolWarning::{Destructive, NotIdempotent, NotReadOnly};
         for (annotations, expected) in [
             (r#"{"readOnlyHint":true}"#, &[][..]),
             ("{}", &[NotIdempotent]),

@@ -14,7 +14,7 @@ use std::{
 
 use tokio::net::{TcpStream, UnixStream};
 
-use crate::holder::{Account, Holder, Member};
+use crate::holder::{Account, AccountMember, Holder};
 
 pub mod sock_diag;
 
@@ -26,7 +26,7 @@ const OVERFLOW_USER: u32 = 65_534;
 
 /// The party at the other end of one connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Caller {
+pub struct ConnectedClient {
     /// The party that the connection counts for; its member is the connection.
     pub holder: Holder,
     /// The client's socket.
@@ -45,7 +45,7 @@ pub enum ClientSocket {
     Untold,
 }
 
-impl Caller {
+impl ConnectedClient {
     /// Returns the client of a TCP connection. Asks the kernel, which does not block.
     pub fn of_tcp(stream: &TcpStream) -> Self {
         let socket = client_socket(stream).unwrap_or_else(|error| {
@@ -94,7 +94,7 @@ fn shows_all_users(map: &str) -> bool {
 /// Returns a connection of `account` that has a number of its own.
 fn connection_of(account: Account) -> Holder {
     static NUMBER: AtomicU64 = AtomicU64::new(1);
-    Holder { account, member: Member::Connection(NUMBER.fetch_add(1, Ordering::Relaxed)) }
+    Holder { account, member: AccountMember::Connection(NUMBER.fetch_add(1, Ordering::Relaxed)) }
 }
 
 fn client_socket(stream: &TcpStream) -> io::Result<ClientSocket> {
@@ -122,12 +122,12 @@ mod tests {
     async fn caller(
         listen: &str,
         connect: impl FnOnce(SocketAddr) -> std::net::TcpStream + Send + 'static,
-    ) -> (Caller, std::net::TcpStream) {
+    ) -> (ConnectedClient, std::net::TcpStream) {
         let listener = TcpListener::bind(listen).await.expect("bound");
         let address = listener.local_addr().expect("bound");
         let client = std::thread::spawn(move || connect(address)).join().expect("connects");
         let (stream, _) = listener.accept().await.expect("accepted");
-        (Caller::of_tcp(&stream), client)
+        (ConnectedClient::of_tcp(&stream), client)
     }
 
     fn connected(address: SocketAddr) -> std::net::TcpStream {
@@ -183,7 +183,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("bound");
         drop(connected(listener.local_addr().expect("bound")));
         let (stream, _) = listener.accept().await.expect("accepted");
-        let found = Caller::of_tcp(&stream);
+        let found = ConnectedClient::of_tcp(&stream);
         assert_eq!((found.socket, found.holder.account), (ClientSocket::Untold, Account::Unknown));
     }
 
@@ -199,8 +199,8 @@ mod tests {
     #[tokio::test]
     async fn a_client_of_a_unix_socket_is_known_by_its_user() {
         let (ours, _theirs) = UnixStream::pair().expect("a pair");
-        assert_eq!(Caller::of_unix(&ours).holder.account, own_account());
-        assert_eq!(Caller::of_own_user().holder.account, own_account());
+        assert_eq!(ConnectedClient::of_unix(&ours).holder.account, own_account());
+        assert_eq!(ConnectedClient::of_own_user().holder.account, own_account());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::status::ServerConnections;
-use crate::{connection::DialError, fault::Fault, name::ServerName, report::chain};
+use crate::{connection::ConnectError, fault::Fault, name::ServerName, report::chain};
 
 /// Why a slot has no connection to offer.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -14,7 +14,7 @@ pub enum SlotError {
         /// The number of the dial: all who waited for it have the same.
         attempt: u64,
         /// Why.
-        error: Arc<DialError>,
+        error: Arc<ConnectError>,
     },
     /// The server is being closed: stop, or a reload that removed it.
     #[error("server `{0}` is being closed")]

@@ -18,25 +18,25 @@ use tokio::{
 
 use super::{
     error::SlotError,
-    keeper::{Claim, Keeper, Origin},
+    keeper::{ConnectionClaim, ServerContext, Supervisor},
 };
 use crate::{
     config::defaults,
-    connection::{Connection, Party},
+    connection::{Connection, ConnectionOwner},
     holder::Holder,
     share::{Admission, AdmissionPermit},
 };
 
 /// The connections of a server that serves one request at a time on each.
 #[derive(Debug)]
-pub(super) struct Exclusive {
-    origin: Origin,
+pub(super) struct ExclusivePool {
+    origin: ServerContext,
     admission: Arc<Admission>,
     n_seats: usize,
     /// The one used last is on top.
-    idle: Mutex<Vec<Arc<Keeper>>>,
+    idle: Mutex<Vec<Arc<Supervisor>>>,
     /// Every connection, those in use included.
-    all: Mutex<Vec<Arc<Keeper>>>,
+    all: Mutex<Vec<Arc<Supervisor>>>,
     /// Those who have no connection yet: the next one that is given back is for the first of them.
     heirs: Mutex<VecDeque<oneshot::Sender<Checkout>>>,
 }
@@ -44,15 +44,15 @@ pub(super) struct Exclusive {
 /// A connection that was checked out; dropping it gives it back.
 #[derive(Debug)]
 pub(super) struct Checkout {
-    exclusive: Arc<Exclusive>,
-    keeper: Arc<Keeper>,
-    claim: Option<Claim>,
+    exclusive: Arc<ExclusivePool>,
+    keeper: Arc<Supervisor>,
+    claim: Option<ConnectionClaim>,
     permit: Option<AdmissionPermit>,
 }
 
-impl Exclusive {
+impl ExclusivePool {
     /// Returns at most `n_seats` connections; nothing is connected yet.
-    pub(super) fn new(origin: Origin, n_seats: usize) -> Arc<Self> {
+    pub(super) fn new(origin: ServerContext, n_seats: usize) -> Arc<Self> {
         Arc::new(Self {
             origin,
             admission: Admission::new(n_seats),
@@ -113,7 +113,7 @@ impl Exclusive {
         Ok((connection, checkout))
     }
 
-    fn checkout(self: &Arc<Self>, keeper: Arc<Keeper>, permit: AdmissionPermit) -> Checkout {
+    fn checkout(self: &Arc<Self>, keeper: Arc<Supervisor>, permit: AdmissionPermit) -> Checkout {
         Checkout { exclusive: Arc::clone(self), keeper, claim: None, permit: Some(permit) }
     }
 
@@ -127,20 +127,20 @@ impl Exclusive {
     }
 
     /// Returns the idle connection that was used last, else a place for another one.
-    fn next(&self) -> Arc<Keeper> {
+    fn next(&self) -> Arc<Supervisor> {
         if let Some(keeper) = self.connected() {
             return keeper;
         }
         let idle = self.idle().pop();
         idle.unwrap_or_else(|| {
-            let keeper = Keeper::new(self.origin.clone(), Party::Exclusive);
+            let keeper = Supervisor::new(self.origin.clone(), ConnectionOwner::Exclusive);
             self.all().push(Arc::clone(&keeper));
             keeper
         })
     }
 
     /// Takes the topmost connection from the stack that is one.
-    fn connected(&self) -> Option<Arc<Keeper>> {
+    fn connected(&self) -> Option<Arc<Supervisor>> {
         let mut idle = self.idle();
         let at = idle.iter().rposition(|keeper| keeper.live().is_some())?;
         Some(idle.remove(at))
@@ -150,8 +150,8 @@ impl Exclusive {
     /// permit goes with it, so that there are never more connections than permits.
     fn give_back(
         self: &Arc<Self>,
-        keeper: Arc<Keeper>,
-        claim: Option<Claim>,
+        keeper: Arc<Supervisor>,
+        claim: Option<ConnectionClaim>,
         permit: Option<AdmissionPermit>,
     ) {
         // Another server that has waited for room longer than any of ours goes first: what is idle
@@ -182,7 +182,7 @@ impl Exclusive {
     }
 
     /// Returns every connection's keeper.
-    pub(super) fn keepers(&self) -> Vec<Arc<Keeper>> {
+    pub(super) fn keepers(&self) -> Vec<Arc<Supervisor>> {
         self.all().clone()
     }
 
@@ -191,7 +191,7 @@ impl Exclusive {
         self.admission.close();
     }
 
-    fn idle(&self) -> MutexGuard<'_, Vec<Arc<Keeper>>> {
+    fn idle(&self) -> MutexGuard<'_, Vec<Arc<Supervisor>>> {
         // Held for statements on plain data, as is `all`.
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -200,7 +200,7 @@ impl Exclusive {
         self.heirs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn all(&self) -> MutexGuard<'_, Vec<Arc<Keeper>>> {
+    fn all(&self) -> MutexGuard<'_, Vec<Arc<Supervisor>>> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -16,18 +16,18 @@ use serde_json::json;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use crate::{budget::Reservation, config::defaults, protocol::task};
+use crate::{budget::MemoryReservation, config::defaults, protocol::task};
 
 /// The finished tasks of one server.
 #[derive(Debug, Default)]
-pub struct Finished(Mutex<Kept>);
+pub struct FinishedTasks(Mutex<Kept>);
 
 #[derive(Debug, Default)]
 struct Kept {
     tasks: HashMap<String, Entry>,
     n_bytes: usize,
     /// The memory of their results.
-    memory: Reservation,
+    memory: MemoryReservation,
     /// How many were ever kept.
     n_kept: u64,
 }
@@ -48,7 +48,7 @@ pub struct FinishedTask {
     pub result: String,
 }
 
-impl Finished {
+impl FinishedTasks {
     /// Keeps the `result` of a call, JSON text, for `ttl`, and returns the task that it is the result
     /// of.
     pub fn keep(&self, result: String, ttl: Option<Duration>, now: Instant) -> FinishedTask {
@@ -133,13 +133,13 @@ mod tests {
         task["taskId"].as_str().expect("a string").to_owned()
     }
 
-    fn kept(finished: &Finished, result: &str, ttl: Option<Duration>, now: Instant) -> String {
+    fn kept(finished: &FinishedTasks, result: &str, ttl: Option<Duration>, now: Instant) -> String {
         id(&finished.keep(result.to_owned(), ttl, now))
     }
 
     #[test]
     fn a_result_is_kept_for_as_long_as_its_client_wants_within_bounds() {
-        let (finished, now) = (Finished::default(), Instant::now());
+        let (finished, now) = (FinishedTasks::default(), Instant::now());
         let minute = Duration::from_secs(60);
         for (ttl, lasts) in [
             (None, defaults::FINISHED_TASK_TTL),
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn a_tool_that_has_failed_is_a_task_that_has() {
-        let (finished, now) = (Finished::default(), Instant::now());
+        let (finished, now) = (FinishedTasks::default(), Instant::now());
         for (result, status) in [
             (r#"{"isError":true}"#, "failed"),
             (r#"{"isError":false}"#, "completed"),
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn the_oldest_makes_room() {
-        let (finished, now) = (Finished::default(), Instant::now());
+        let (finished, now) = (FinishedTasks::default(), Instant::now());
         let first = kept(&finished, "{}", None, now);
         let second = kept(&finished, "{}", None, now);
         for _ in 2..=defaults::FINISHED_TASKS_MAX {

@@ -9,7 +9,7 @@ use std::{
 use tokio::time::Instant;
 
 use crate::{
-    breaker::{Breaker, Change, Incident, Snapshot, Ticket},
+    breaker::{Breaker, BreakerChange, BreakerIncident, BreakerSnapshot, BreakerTicket},
     config,
     fault::Fault,
     holder::Holder,
@@ -19,7 +19,7 @@ use crate::{
 
 /// One server's breaker. It knows the server, not its connections: it outlives every one of them.
 #[derive(Debug)]
-pub struct Gate {
+pub struct BreakerGate {
     server: ServerName,
     opened: Instant,
     breaker: Mutex<Breaker>,
@@ -28,22 +28,22 @@ pub struct Gate {
 /// That a request may reach the server. Whoever drops it without a word has left.
 #[derive(Debug)]
 #[must_use]
-pub struct Permit {
-    gate: Arc<Gate>,
-    ticket: Option<Ticket>,
+pub struct GatePass {
+    gate: Arc<BreakerGate>,
+    ticket: Option<BreakerTicket>,
 }
 
 /// No request may reach the server now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("breaker open")]
-pub struct Tripped {
+pub struct BreakerOpen {
     /// How long it takes at most until one may.
     pub retry_in: Duration,
 }
 
-impl Gate {
+impl BreakerGate {
     /// Returns one that lets everything pass.
-    pub fn new(server: ServerName, settings: config::Breaker) -> Arc<Self> {
+    pub fn new(server: ServerName, settings: config::BreakerConfig) -> Arc<Self> {
         let breaker = Mutex::new(Breaker::new(settings));
         Arc::new(Self { server, opened: Instant::now(), breaker })
     }
@@ -52,22 +52,22 @@ impl Gate {
     ///
     /// # Errors
     ///
-    /// [`Tripped`] while the server is left alone.
-    pub fn admit(self: &Arc<Self>, holder: Holder) -> Result<Permit, Tripped> {
+    /// [`BreakerOpen`] while the server is left alone.
+    pub fn admit(self: &Arc<Self>, holder: Holder) -> Result<GatePass, BreakerOpen> {
         let admitted = self.breaker().admit(holder, self.now());
         match admitted {
-            Ok(ticket) => Ok(Permit { gate: Arc::clone(self), ticket: Some(ticket) }),
-            Err(retry_in) => Err(Tripped { retry_in }),
+            Ok(ticket) => Ok(GatePass { gate: Arc::clone(self), ticket: Some(ticket) }),
+            Err(retry_in) => Err(BreakerOpen { retry_in }),
         }
     }
 
     /// Goes on with other settings.
-    pub fn configure(&self, settings: config::Breaker) {
+    pub fn configure(&self, settings: config::BreakerConfig) {
         self.breaker().configure(settings);
     }
 
     /// Returns the state for status output.
-    pub fn snapshot(&self) -> Snapshot {
+    pub fn snapshot(&self) -> BreakerSnapshot {
         self.breaker().snapshot(self.now())
     }
 
@@ -81,23 +81,23 @@ impl Gate {
     }
 
     /// Logs what a report has changed. The failures are logged by those who met them.
-    fn tell(&self, change: Change, fault: Option<Fault>) {
+    fn tell(&self, change: BreakerChange, fault: Option<Fault>) {
         let server = &self.server;
         match change {
-            Change::Nothing => {}
-            Change::Tripped { failures } => {
+            BreakerChange::Nothing => {}
+            BreakerChange::Tripped { failures } => {
                 let fault = fault.map(Fault::name);
                 tracing::warn!(mcp_server = %server, fault, failures, "breaker tripped");
             }
-            Change::Normal => tracing::info!(mcp_server = %server, "breaker normal again"),
+            BreakerChange::Normal => tracing::info!(mcp_server = %server, "breaker normal again"),
         }
     }
 }
 
-impl Permit {
+impl GatePass {
     /// Tells whether it is for the one request that decides whether others may pass.
     pub fn is_probe(&self) -> bool {
-        self.ticket.as_ref().is_some_and(Ticket::is_probe)
+        self.ticket.as_ref().is_some_and(BreakerTicket::is_probe)
     }
 
     /// Reports that the server has answered.
@@ -110,7 +110,7 @@ impl Permit {
 
     /// Reports that the request has failed for good, with all that was tried. `incident` is what may
     /// have made others fail with it; `details` are for the log.
-    pub fn failed(mut self, fault: Fault, incident: Option<Incident>, details: &dyn Error) {
+    pub fn failed(mut self, fault: Fault, incident: Option<BreakerIncident>, details: &dyn Error) {
         let Some(ticket) = self.ticket.take() else { return };
         let gate = &self.gate;
         let change = gate.breaker().failed(&ticket, fault, incident, gate.now());
@@ -122,7 +122,7 @@ impl Permit {
     }
 }
 
-impl Drop for Permit {
+impl Drop for GatePass {
     fn drop(&mut self) {
         if let Some(ticket) = &self.ticket {
             self.gate.breaker().cancelled(ticket, self.gate.now());
@@ -133,17 +133,17 @@ impl Drop for Permit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::breaker::Shown;
+    use crate::breaker::BreakerState;
 
-    const SETTINGS: config::Breaker =
-        config::Breaker { failure_threshold: 1, cooldown: Duration::from_secs(30) };
+    const SETTINGS: config::BreakerConfig =
+        config::BreakerConfig { failure_threshold: 1, cooldown: Duration::from_secs(30) };
 
-    fn tripped() -> Arc<Gate> {
-        let gate = Gate::new(ServerName::new("git").expect("a name"), SETTINGS);
+    fn tripped() -> Arc<BreakerGate> {
+        let gate = BreakerGate::new(ServerName::new("git").expect("a name"), SETTINGS);
         gate.admit(Holder::SERVICE).expect("it passes").failed(
             Fault::Other,
             None,
-            &Tripped { retry_in: Duration::ZERO },
+            &BreakerOpen { retry_in: Duration::ZERO },
         );
         gate
     }
@@ -153,11 +153,11 @@ mod tests {
         let gate = tripped();
         assert_eq!(
             gate.admit(Holder::SERVICE).err(),
-            Some(Tripped { retry_in: SETTINGS.cooldown })
+            Some(BreakerOpen { retry_in: SETTINGS.cooldown })
         );
         tokio::time::advance(SETTINGS.cooldown).await;
         gate.admit(Holder::SERVICE).expect("the probe").succeeded();
-        assert_eq!(gate.snapshot().state, Shown::Normal);
+        assert_eq!(gate.snapshot().state, BreakerState::Normal);
     }
 
     #[tokio::test(start_paused = true)]

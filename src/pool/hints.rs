@@ -12,23 +12,23 @@ use std::{
 use crate::{
     connection,
     protocol::{
-        headers::{self, Mirrored},
+        headers::{self, HeaderParameter},
         task,
     },
 };
 
 /// The tools of a server with something to say of them, as far as its lists were read.
 #[derive(Debug, Default)]
-pub struct Hints(Mutex<Option<Known>>);
+pub struct ToolHints(Mutex<Option<Known>>);
 
 #[derive(Debug, Default)]
 struct Known {
     repeatable: HashSet<String>,
     demanding: HashSet<String>,
-    mirrored: HashMap<String, Vec<Mirrored>>,
+    mirrored: HashMap<String, Vec<HeaderParameter>>,
 }
 
-impl Hints {
+impl ToolHints {
     /// Takes note of a page of `tools/list`, the text of its result. The first page begins anew.
     pub fn learn(&self, result: &str, is_first: bool) {
         let repeatable = connection::repeatable_tools(result);
@@ -66,7 +66,7 @@ impl Hints {
 
     /// Returns the arguments of the first tool that `is_meant`, of those with any, that travel in
     /// headers as well.
-    pub fn mirrored(&self, is_meant: impl Fn(&str) -> bool) -> Vec<Mirrored> {
+    pub fn mirrored(&self, is_meant: impl Fn(&str) -> bool) -> Vec<HeaderParameter> {
         let known = self.known();
         let marked = known.iter().flat_map(|known| &known.mirrored);
         let mut meant = marked.filter(|(tool, _)| is_meant(tool)).map(|(_, marks)| marks.clone());
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn pages_add_up_and_the_first_one_begins_anew() {
-        let hints = Hints::default();
+        let hints = ToolHints::default();
         assert_eq!(hints.is_repeatable("a"), None);
         hints.learn(&page(&["a"]), true);
         hints.learn(&page(&["b"]), false);
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_tool_that_demands_a_task_is_known() {
-        let hints = Hints::default();
+        let hints = ToolHints::default();
         assert!(!hints.are_known());
         let tool = |name: &str, support: &str| {
             serde_json::json!({
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn arguments_that_travel_in_headers_are_known_by_their_tool() {
-        let hints = Hints::default();
+        let hints = ToolHints::default();
         let schema = serde_json::json!({
             "type": "object", "properties": { "a": { "type": "string", "x-mcp-header": "A" } },
         });

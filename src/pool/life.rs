@@ -22,7 +22,7 @@ use serde::Serialize;
 /// The state of a connection's place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum State {
+pub enum LifecycleState {
     /// Connected with no request in flight, or not needed so far.
     Idle,
     /// A dial is under way.
@@ -38,20 +38,20 @@ pub enum State {
 /// Something happened that cannot have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a connection that is {from:?} cannot become {to:?}")]
-pub(super) struct Illegal {
-    from: State,
-    to: State,
+pub(super) struct IllegalTransition {
+    from: LifecycleState,
+    to: LifecycleState,
 }
 
 /// One life, from not being needed to being closed.
 #[derive(Debug)]
-pub(super) struct Life {
-    state: State,
+pub(super) struct ConnectionLifecycle {
+    state: LifecycleState,
     /// Above zero if and only if active.
     n_leases: usize,
 }
 
-impl State {
+impl LifecycleState {
     /// Tells whether the state may change to `next`.
     pub(super) const fn may_become(self, next: Self) -> bool {
         match self {
@@ -64,15 +64,15 @@ impl State {
     }
 }
 
-impl Default for Life {
+impl Default for ConnectionLifecycle {
     fn default() -> Self {
-        Self { state: State::Idle, n_leases: 0 }
+        Self { state: LifecycleState::Idle, n_leases: 0 }
     }
 }
 
-impl Life {
+impl ConnectionLifecycle {
     /// Returns the state.
-    pub(super) fn state(&self) -> State {
+    pub(super) fn state(&self) -> LifecycleState {
         self.state
     }
 
@@ -82,59 +82,59 @@ impl Life {
     }
 
     /// A dial begins.
-    pub(super) fn dial(&mut self) -> Result<(), Illegal> {
-        self.become_state(State::Connecting)
+    pub(super) fn dial(&mut self) -> Result<(), IllegalTransition> {
+        self.become_state(LifecycleState::Connecting)
     }
 
     /// There is a connection; the dial itself holds the first lease of it.
-    pub(super) fn connected(&mut self) -> Result<(), Illegal> {
-        if self.state != State::Connecting {
-            return Err(Illegal { from: self.state, to: State::Active });
+    pub(super) fn connected(&mut self) -> Result<(), IllegalTransition> {
+        if self.state != LifecycleState::Connecting {
+            return Err(IllegalTransition { from: self.state, to: LifecycleState::Active });
         }
-        self.become_state(State::Active)?;
+        self.become_state(LifecycleState::Active)?;
         self.n_leases = 1;
         Ok(())
     }
 
     /// Somebody uses the connection.
-    pub(super) fn lease(&mut self) -> Result<(), Illegal> {
+    pub(super) fn lease(&mut self) -> Result<(), IllegalTransition> {
         match self.state {
-            State::Active => {}
-            State::Idle => self.become_state(State::Active)?,
-            from => return Err(Illegal { from, to: State::Active }),
+            LifecycleState::Active => {}
+            LifecycleState::Idle => self.become_state(LifecycleState::Active)?,
+            from => return Err(IllegalTransition { from, to: LifecycleState::Active }),
         }
         self.n_leases += 1;
         Ok(())
     }
 
     /// Somebody does not use it any more; `true` when nobody else does.
-    pub(super) fn release(&mut self) -> Result<bool, Illegal> {
-        if self.state != State::Active {
-            return Err(Illegal { from: self.state, to: State::Idle });
+    pub(super) fn release(&mut self) -> Result<bool, IllegalTransition> {
+        if self.state != LifecycleState::Active {
+            return Err(IllegalTransition { from: self.state, to: LifecycleState::Idle });
         }
         self.n_leases -= 1;
         if self.n_leases == 0 {
-            self.become_state(State::Idle)?;
+            self.become_state(LifecycleState::Idle)?;
         }
         Ok(self.n_leases == 0)
     }
 
     /// The dial failed, or the connection went under a request. Nobody holds it any more.
-    pub(super) fn fail(&mut self) -> Result<(), Illegal> {
-        self.become_state(State::Failed)
+    pub(super) fn fail(&mut self) -> Result<(), IllegalTransition> {
+        self.become_state(LifecycleState::Failed)
     }
 
     /// The end.
-    pub(super) fn close(&mut self) -> Result<(), Illegal> {
-        self.become_state(State::Closed)
+    pub(super) fn close(&mut self) -> Result<(), IllegalTransition> {
+        self.become_state(LifecycleState::Closed)
     }
 
-    fn become_state(&mut self, next: State) -> Result<(), Illegal> {
+    fn become_state(&mut self, next: LifecycleState) -> Result<(), IllegalTransition> {
         if !self.state.may_become(next) {
-            return Err(Illegal { from: self.state, to: next });
+            return Err(IllegalTransition { from: self.state, to: next });
         }
         self.state = next;
-        if next != State::Active {
+        if next != LifecycleState::Active {
             self.n_leases = 0;
         }
         Ok(())
@@ -147,12 +147,17 @@ mod tests {
 
     use super::*;
 
-    const ALL: [State; 5] =
-        [State::Idle, State::Connecting, State::Active, State::Failed, State::Closed];
+    const ALL: [LifecycleState; 5] = [
+        LifecycleState::Idle,
+        LifecycleState::Connecting,
+        LifecycleState::Active,
+        LifecycleState::Failed,
+        LifecycleState::Closed,
+    ];
 
     #[test]
     fn there_are_eleven_ways_and_none_out_of_closed() {
-        use State::{Active, Closed, Connecting, Failed, Idle};
+        use LifecycleState::{Active, Closed, Connecting, Failed, Idle};
         let legal = [
             (Idle, Connecting),
             (Idle, Active),
@@ -175,22 +180,25 @@ mod tests {
 
     #[test]
     fn active_is_as_long_as_anybody_holds_a_lease() {
-        let mut life = Life::default();
+        let mut life = ConnectionLifecycle::default();
         life.dial().and_then(|()| life.connected()).expect("legal");
         life.lease().expect("legal");
         assert_eq!(life.release(), Ok(false));
-        assert_eq!((life.state(), life.n_leases()), (State::Active, 1));
+        assert_eq!((life.state(), life.n_leases()), (LifecycleState::Active, 1));
         assert_eq!(life.release(), Ok(true));
-        assert_eq!(life.state(), State::Idle);
+        assert_eq!(life.state(), LifecycleState::Idle);
     }
 
     #[test]
     fn what_is_refused_changes_nothing_and_says_what_it_was() {
-        let mut life = Life::default();
+        let mut life = ConnectionLifecycle::default();
         let refused = life.fail().expect_err("nothing has failed yet");
-        assert_eq!(refused, Illegal { from: State::Idle, to: State::Failed });
+        assert_eq!(
+            refused,
+            IllegalTransition { from: LifecycleState::Idle, to: LifecycleState::Failed }
+        );
         assert_eq!(refused.to_string(), "a connection that is Idle cannot become Failed");
-        assert_eq!(life.state(), State::Idle);
+        assert_eq!(life.state(), LifecycleState::Idle);
     }
 
     #[derive(Clone, Copy, Debug)]
@@ -218,7 +226,7 @@ mod tests {
                 0..60,
             )
         ) {
-            let mut life = Life::default();
+            let mut life = ConnectionLifecycle::default();
             let mut n_held = 0_usize;
             for event in events {
                 let before = life.state();
@@ -239,9 +247,9 @@ mod tests {
                     Event::Dial | Event::Fail | Event::Close => 0,
                 };
                 prop_assert!(before == after || (is_accepted && before.may_become(after)));
-                prop_assert!(before != State::Closed || after == State::Closed);
+                prop_assert!(before != LifecycleState::Closed || after == LifecycleState::Closed);
                 prop_assert_eq!(life.n_leases(), n_held);
-                prop_assert_eq!(after == State::Active, n_held > 0);
+                prop_assert_eq!(after == LifecycleState::Active, n_held > 0);
             }
         }
     }

@@ -12,8 +12,8 @@ use futures_util::FutureExt as _;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    config::{self, Config, Server, Sharing, Start, defaults, diff::ServerDiff},
-    connection::{Dialer, Owner},
+    config::{self, Config, ServerConfig, SharingMode, StartPolicy, defaults, diff::ServerDiff},
+    connection::{Dialer, SessionOwner},
     name::ServerName,
     protocol::Era,
 };
@@ -35,15 +35,15 @@ mod status;
 mod wants;
 
 pub use error::SlotError;
-pub use finished::{Finished, FinishedTask};
-pub use gate::{Gate, Permit, Tripped};
-pub use guest::Guest;
-pub use hints::Hints;
-pub use life::State;
-use roster::Roster;
-pub use slot::{Lease, Slot};
+pub use finished::{FinishedTask, FinishedTasks};
+pub use gate::{BreakerGate, BreakerOpen, GatePass};
+pub use guest::OneShotClient;
+pub use hints::ToolHints;
+pub use life::LifecycleState;
+use roster::PermitAdmission;
+pub use slot::{ConnectionLease, ServerSlot};
 pub use status::{PoolStatus, ServerConnections, SlotStatus};
-pub use wants::Wants;
+pub use wants::ClientDemand;
 
 #[cfg(test)]
 mod tests;
@@ -52,8 +52,8 @@ mod tests;
 #[derive(Debug)]
 pub struct Pool {
     dialer: Dialer,
-    roster: Arc<Roster>,
-    slots: ArcSwap<BTreeMap<ServerName, Arc<Slot>>>,
+    roster: Arc<PermitAdmission>,
+    slots: ArcSwap<BTreeMap<ServerName, Arc<ServerSlot>>>,
     /// Serialises changes; readers never wait for it.
     changing: Mutex<()>,
     /// Ends every connection, those of removed servers too.
@@ -64,7 +64,7 @@ impl Pool {
     /// Returns a pool of the servers in `config`; nothing is connected yet.
     pub fn new(dialer: Dialer, config: &Config) -> Self {
         let closing = CancellationToken::new();
-        let roster = Roster::new(&config.pool);
+        let roster = PermitAdmission::new(&config.pool);
         let sweep = closing.clone().run_until_cancelled_owned(Arc::clone(&roster).sweep());
         dialer.tasks().spawn(sweep);
         let (slots, changing) = (ArcSwap::default(), Mutex::new(()));
@@ -78,12 +78,12 @@ impl Pool {
     }
 
     /// Returns the slot of the server called `name`.
-    pub fn slot(&self, name: &str) -> Option<Arc<Slot>> {
+    pub fn slot(&self, name: &str) -> Option<Arc<ServerSlot>> {
         self.slots.load().get(name).cloned()
     }
 
     /// Returns every slot in the order of the names.
-    pub fn slots(&self) -> Arc<BTreeMap<ServerName, Arc<Slot>>> {
+    pub fn slots(&self) -> Arc<BTreeMap<ServerName, Arc<ServerSlot>>> {
         self.slots.load_full()
     }
 
@@ -102,8 +102,8 @@ impl Pool {
         let slots = self.slots();
         let awaited = slots.values().filter(|slot| {
             let declared = slot.declared();
-            declared.start == Start::Prewarm
-                && declared.sharing == Sharing::Shared
+            declared.start == StartPolicy::Prewarm
+                && declared.sharing == SharingMode::Shared
                 && slot.live(None).is_none()
                 && slot.absent(None).now_or_never().is_none()
         });
@@ -122,9 +122,9 @@ impl Pool {
         let mut prewarmed = Vec::new();
         for slot in slots.values() {
             match slot.declared().start {
-                Start::Lazy => {}
-                Start::Eager => slot.dial_soon(),
-                Start::Prewarm => {
+                StartPolicy::Lazy => {}
+                StartPolicy::Eager => slot.dial_soon(),
+                StartPolicy::Prewarm => {
                     // Waits longer for room than we do.
                     slot.dial_soon();
                     prewarmed.push(slot.connect());
@@ -144,7 +144,7 @@ impl Pool {
         let _one_at_a_time = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         self.roster.set_rules(&config.pool);
         let mut slots = BTreeMap::clone(&self.slots.load());
-        let (mut generations, mut leaving) = (BTreeMap::new(), Vec::<Arc<Slot>>::new());
+        let (mut generations, mut leaving) = (BTreeMap::new(), Vec::<Arc<ServerSlot>>::new());
         for name in diff.removed.iter().chain(&diff.changed) {
             if let Some(slot) = slots.remove(name) {
                 generations.insert(name, slot.generation());
@@ -156,7 +156,7 @@ impl Pool {
                 // A changed server goes on counting: its number tells connections apart.
                 let generation = generations.get(name).copied().unwrap_or_default();
                 let (name, slot) = self.slot_for(name, server, generation, config.breaker);
-                if server.start != Start::Lazy {
+                if server.start != StartPolicy::Lazy {
                     slot.dial_soon();
                 }
                 if let Some(replaced) = leaving.iter().find(|leaving| *leaving.name() == name) {
@@ -201,7 +201,7 @@ impl Pool {
     }
 
     /// Closes the connections of a client that has gone.
-    pub fn release(&self, owner: &Owner) {
+    pub fn release(&self, owner: &SessionOwner) {
         for slot in self.slots().values() {
             slot.release(owner);
         }
@@ -241,13 +241,13 @@ impl Pool {
     fn slot_for(
         &self,
         name: &ServerName,
-        server: &Arc<Server>,
+        server: &Arc<ServerConfig>,
         generation: u64,
-        breaker: config::Breaker,
-    ) -> (ServerName, Arc<Slot>) {
+        breaker: config::BreakerConfig,
+    ) -> (ServerName, Arc<ServerSlot>) {
         let (dialer, roster) = (self.dialer.clone(), Arc::clone(&self.roster));
         let (declared, closing) = ((name.clone(), Arc::clone(server)), self.closing.child_token());
-        let slot = Slot::new(dialer, roster, declared, generation, breaker, closing);
+        let slot = ServerSlot::new(dialer, roster, declared, generation, breaker, closing);
         (name.clone(), slot)
     }
 }

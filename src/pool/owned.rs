@@ -7,29 +7,29 @@ use std::{
 
 use super::{
     error::SlotError,
-    keeper::{Keeper, Origin},
-    wants::Wants,
+    keeper::{ServerContext, Supervisor},
+    wants::ClientDemand,
 };
-use crate::connection::{Owner, Party};
+use crate::connection::{ConnectionOwner, SessionOwner};
 
 /// The connections of a server that keeps state for its client.
 #[derive(Debug)]
-pub(super) struct Owned {
-    origin: Origin,
+pub(super) struct PerSessionPool {
+    origin: ServerContext,
     clients: Mutex<Clients>,
 }
 
 /// By the keys of the owners.
 #[derive(Debug, Default)]
 struct Clients {
-    keepers: HashMap<u64, Arc<Keeper>>,
+    keepers: HashMap<u64, Arc<Supervisor>>,
     /// What those want who have no keeper yet.
-    wants: HashMap<u64, Wants>,
+    wants: HashMap<u64, ClientDemand>,
 }
 
-impl Owned {
+impl PerSessionPool {
     /// Returns connections for as many clients as `origin.own` has seats; nothing is connected yet.
-    pub(super) fn new(origin: Origin) -> Self {
+    pub(super) fn new(origin: ServerContext) -> Self {
         Self { origin, clients: Mutex::default() }
     }
 
@@ -38,7 +38,7 @@ impl Owned {
     /// # Errors
     ///
     /// [`SlotError::SessionRequired`] without an owner, [`SlotError::SessionEnded`] when it has gone.
-    pub(super) fn of(&self, owner: Option<&Owner>) -> Result<Arc<Keeper>, SlotError> {
+    pub(super) fn of(&self, owner: Option<&SessionOwner>) -> Result<Arc<Supervisor>, SlotError> {
         let server = &self.origin.name;
         let owner = owner.ok_or_else(|| SlotError::SessionRequired(server.clone()))?;
         let mut clients = self.clients();
@@ -48,7 +48,7 @@ impl Owned {
         if owner.has_gone() {
             return Err(SlotError::SessionEnded(server.clone()));
         }
-        let keeper = Keeper::new(self.origin.clone(), Party::Owned(owner.clone()));
+        let keeper = Supervisor::new(self.origin.clone(), ConnectionOwner::Owned(owner.clone()));
         if let Some(wants) = clients.wants.remove(&owner.key) {
             keeper.want(|| wants);
         }
@@ -60,9 +60,9 @@ impl Owned {
     /// is to bring that about.
     pub(super) fn want(
         &self,
-        owner: Option<&Owner>,
-        wants: impl FnOnce() -> Wants,
-    ) -> Option<Arc<Keeper>> {
+        owner: Option<&SessionOwner>,
+        wants: impl FnOnce() -> ClientDemand,
+    ) -> Option<Arc<Supervisor>> {
         let owner = owner.filter(|owner| !owner.has_gone())?;
         let mut clients = self.clients();
         match clients.keepers.get(&owner.key) {
@@ -72,7 +72,7 @@ impl Owned {
             }
             None => {
                 match wants() {
-                    none if none == Wants::default() => clients.wants.remove(&owner.key),
+                    none if none == ClientDemand::default() => clients.wants.remove(&owner.key),
                     some => clients.wants.insert(owner.key, some),
                 };
                 None
@@ -81,17 +81,17 @@ impl Owned {
     }
 
     /// Returns the keeper of the connection of `owner`, if it has one.
-    pub(super) fn known(&self, owner: Option<&Owner>) -> Option<Arc<Keeper>> {
+    pub(super) fn known(&self, owner: Option<&SessionOwner>) -> Option<Arc<Supervisor>> {
         self.clients().keepers.get(&owner?.key).cloned()
     }
 
     /// Returns every keeper.
-    pub(super) fn keepers_now(&self) -> Vec<Arc<Keeper>> {
+    pub(super) fn keepers_now(&self) -> Vec<Arc<Supervisor>> {
         self.clients().keepers.values().cloned().collect()
     }
 
     /// Takes the keeper of a client that has gone.
-    pub(super) fn remove(&self, owner: &Owner) -> Option<Arc<Keeper>> {
+    pub(super) fn remove(&self, owner: &SessionOwner) -> Option<Arc<Supervisor>> {
         let mut clients = self.clients();
         clients.wants.remove(&owner.key);
         clients.keepers.remove(&owner.key)

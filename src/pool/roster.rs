@@ -19,32 +19,32 @@ use tokio::{
 };
 
 use super::{
-    idle::{self, Idle},
-    life::State,
-    seats::{Asked, Bounds, Seats},
+    idle::{self, IdleConnection},
+    life::LifecycleState,
+    seats::{PermitLimits, PermitQueue, PermitReply},
     status::{PoolStatus, ServerConnections},
 };
 use crate::{config, holder::Holder, name::ServerName, share::QueueTicket};
 
 /// A connection that nobody uses, by the number of its seat.
-type IdleGuest = Idle<(u64, Arc<dyn Guest>)>;
+type IdleGuest = IdleConnection<(u64, Arc<dyn Evictable>)>;
 
 /// Who can take a seat.
-pub(super) trait Guest: fmt::Debug + Send + Sync {
+pub(super) trait Evictable: fmt::Debug + Send + Sync {
     /// Returns what is to be known of the connection if nobody uses it.
-    fn idle(&self) -> Option<Idle<()>>;
+    fn idle(&self) -> Option<IdleConnection<()>>;
 
     /// Closes the connection, which gives the seat back, at its leisure unless somebody waits for the
     /// seat; `false` if somebody uses it again.
     fn put_away(&self, is_awaited: bool) -> bool;
 
     /// Returns whose connection it is, its state, and how many requests hold it.
-    fn holding(&self) -> (ServerName, State, usize);
+    fn holding(&self) -> (ServerName, LifecycleState, usize);
 }
 
 /// Who has a seat, and who waits for one.
 #[derive(Debug)]
-pub(super) struct Roster {
+pub(super) struct PermitAdmission {
     books: Mutex<Books>,
     /// How many are to go: looked at when a connection becomes idle.
     n_wanted: AtomicUsize,
@@ -65,7 +65,7 @@ pub(super) struct Roster {
 
 #[derive(Debug)]
 struct Books {
-    seats: Seats,
+    seats: PermitQueue,
     min: usize,
     /// How long a connection may stay that nobody uses, where nothing else is declared.
     stay: Option<Duration>,
@@ -76,7 +76,7 @@ struct Books {
 
 #[derive(Debug)]
 struct Sitting {
-    guest: Weak<dyn Guest>,
+    guest: Weak<dyn Evictable>,
     holder: Holder,
     /// It was told to go.
     is_leaving: bool,
@@ -109,39 +109,40 @@ enum Told {
 
 #[derive(Debug)]
 struct Waiting {
-    guest: Weak<dyn Guest>,
-    granted: oneshot::Sender<Seat>,
+    guest: Weak<dyn Evictable>,
+    granted: oneshot::Sender<ConnectionPermit>,
 }
 
 /// A seat; dropping it gives it back.
 #[derive(Debug)]
-pub(super) struct Seat {
-    roster: Arc<Roster>,
+pub(super) struct ConnectionPermit {
+    roster: Arc<PermitAdmission>,
     number: u64,
     holder: Holder,
 }
 
 /// A place in the queue; dropping it leaves the queue.
 struct Place<'a> {
-    roster: &'a Arc<Roster>,
+    roster: &'a Arc<PermitAdmission>,
     ticket: QueueTicket,
 }
 
-impl Roster {
+impl PermitAdmission {
     /// Returns an empty roster for all servers together.
-    pub(super) fn new(rules: &config::Pool) -> Arc<Self> {
+    pub(super) fn new(rules: &config::PoolConfig) -> Arc<Self> {
         Self::with(bounds(rules), rules.min_size, rules.idle_timeout)
     }
 
     /// Returns an empty roster for the connections of one server.
     pub(super) fn of_one(max_connections: usize) -> Arc<Self> {
-        let bounds = Bounds { size: max_connections, reserve: 0, reserve_after: Duration::ZERO };
+        let bounds =
+            PermitLimits { size: max_connections, reserve: 0, reserve_after: Duration::ZERO };
         Self::with(bounds, 0, None)
     }
 
-    fn with(bounds: Bounds, min: usize, stay: Option<Duration>) -> Arc<Self> {
+    fn with(bounds: PermitLimits, min: usize, stay: Option<Duration>) -> Arc<Self> {
         let books = Books {
-            seats: Seats::new(bounds),
+            seats: PermitQueue::new(bounds),
             min,
             stay,
             guests: HashMap::new(),
@@ -164,7 +165,7 @@ impl Roster {
     }
 
     /// Applies other rules; whoever is too many goes when nobody uses it any more.
-    pub(super) fn set_rules(self: &Arc<Self>, rules: &config::Pool) {
+    pub(super) fn set_rules(self: &Arc<Self>, rules: &config::PoolConfig) {
         {
             let mut books = self.books();
             books.seats.set_bounds(bounds(rules));
@@ -188,13 +189,17 @@ impl Roster {
     /// # Cancel safety
     ///
     /// Safe: whoever leaves gives its place in the queue to the next.
-    pub(super) async fn seat(self: &Arc<Self>, holder: Holder, guest: Weak<dyn Guest>) -> Seat {
+    pub(super) async fn seat(
+        self: &Arc<Self>,
+        holder: Holder,
+        guest: Weak<dyn Evictable>,
+    ) -> ConnectionPermit {
         let asked = Instant::now();
         let (ticket, mut seated) = {
             let mut books = self.books();
             let ticket = match books.seats.ask(holder, asked) {
-                Asked::Seated => return self.sit(&mut books, holder, guest),
-                Asked::Queued(ticket) => ticket,
+                PermitReply::Seated => return self.sit(&mut books, holder, guest),
+                PermitReply::Queued(ticket) => ticket,
             };
             let (granted, seated) = oneshot::channel();
             books.waiting.insert(ticket, Waiting { guest, granted });
@@ -221,11 +226,16 @@ impl Roster {
         }
     }
 
-    fn sit(self: &Arc<Self>, books: &mut Books, holder: Holder, guest: Weak<dyn Guest>) -> Seat {
+    fn sit(
+        self: &Arc<Self>,
+        books: &mut Books,
+        holder: Holder,
+        guest: Weak<dyn Evictable>,
+    ) -> ConnectionPermit {
         books.n_seated += 1;
         let number = books.n_seated;
         books.guests.insert(number, Sitting { guest, holder, is_leaving: false });
-        Seat { roster: Arc::clone(self), number, holder }
+        ConnectionPermit { roster: Arc::clone(self), number, holder }
     }
 
     /// Seats those who may sit now.
@@ -374,10 +384,10 @@ impl Roster {
 
     /// Returns the state for status output.
     pub(super) fn status(&self) -> PoolStatus {
-        let states: Vec<State> =
+        let states: Vec<LifecycleState> =
             self.guests(Sitting::stays).iter().map(|(_, guest)| guest.holding().1).collect();
-        let n_in = |wanted: State| states.iter().filter(|state| **state == wanted).count();
-        let (active, idle) = (n_in(State::Active), n_in(State::Idle));
+        let n_in = |wanted: LifecycleState| states.iter().filter(|state| **state == wanted).count();
+        let (active, idle) = (n_in(LifecycleState::Active), n_in(LifecycleState::Idle));
         let books = self.books();
         let bounds = books.seats.bounds();
         PoolStatus {
@@ -405,9 +415,9 @@ impl Roster {
         // Guests are asked without the books: they may be about to open them.
         for (number, guest) in self.guests(Sitting::stays) {
             match guest.idle() {
-                Some(Idle { key: (), since, stay, loss, .. }) => {
+                Some(IdleConnection { key: (), since, stay, loss, .. }) => {
                     let is_above_share = self.books().is_above_share(number);
-                    look.idle.push(Idle {
+                    look.idle.push(IdleConnection {
                         key: (number, guest),
                         since,
                         stay,
@@ -415,7 +425,7 @@ impl Roster {
                         is_above_share,
                     });
                 }
-                None if guest.holding().1 == State::Closed => look.n_closed += 1,
+                None if guest.holding().1 == LifecycleState::Closed => look.n_closed += 1,
                 None => look.n_busy += 1,
             }
         }
@@ -423,7 +433,7 @@ impl Roster {
     }
 
     /// Returns those of who sits that are meant.
-    fn guests(&self, is_meant: impl Fn(&Sitting) -> bool) -> Vec<(u64, Arc<dyn Guest>)> {
+    fn guests(&self, is_meant: impl Fn(&Sitting) -> bool) -> Vec<(u64, Arc<dyn Evictable>)> {
         let books = self.books();
         let sitting = books.guests.iter().filter(|(_, sitting)| is_meant(sitting));
         sitting.filter_map(|(number, sitting)| Some((*number, sitting.guest.upgrade()?))).collect()
@@ -483,11 +493,15 @@ impl Books {
     }
 }
 
-fn bounds(rules: &config::Pool) -> Bounds {
-    Bounds { size: rules.size, reserve: rules.reserve_size, reserve_after: rules.reserve_timeout }
+fn bounds(rules: &config::PoolConfig) -> PermitLimits {
+    PermitLimits {
+        size: rules.size,
+        reserve: rules.reserve_size,
+        reserve_after: rules.reserve_timeout,
+    }
 }
 
-impl Drop for Seat {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         {
             let mut books = self.roster.books();

@@ -22,7 +22,7 @@ use crate::{
 
 /// How many seats there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Bounds {
+pub(super) struct PermitLimits {
     /// For everybody.
     pub(super) size: usize,
     /// For those who have waited.
@@ -33,8 +33,8 @@ pub(super) struct Bounds {
 
 /// The seats and the queue.
 #[derive(Debug)]
-pub(super) struct Seats {
-    bounds: Bounds,
+pub(super) struct PermitQueue {
+    bounds: PermitLimits,
     n_taken: usize,
     queue: FairQueue<()>,
     /// Since when each waits, by the numbers of their tickets: the first has waited the longest.
@@ -43,26 +43,26 @@ pub(super) struct Seats {
 
 /// The answer to who asks for a seat.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum PermitReply {
     /// Here it is.
     Seated,
     /// There is none yet.
     Queued(QueueTicket),
 }
 
-impl Seats {
+impl PermitQueue {
     /// Returns so many free seats.
-    pub(super) fn new(bounds: Bounds) -> Self {
+    pub(super) fn new(bounds: PermitLimits) -> Self {
         Self { bounds, n_taken: 0, queue: FairQueue::default(), since: BTreeMap::new() }
     }
 
     /// Changes how many there are; nobody has to stand up.
-    pub(super) fn set_bounds(&mut self, bounds: Bounds) {
+    pub(super) fn set_bounds(&mut self, bounds: PermitLimits) {
         self.bounds = bounds;
     }
 
     /// Returns how many there are.
-    pub(super) fn bounds(&self) -> Bounds {
+    pub(super) fn bounds(&self) -> PermitLimits {
         self.bounds
     }
 
@@ -94,17 +94,17 @@ impl Seats {
     }
 
     /// Asks for a seat.
-    pub(super) fn ask(&mut self, holder: Holder, now: Instant) -> Asked {
+    pub(super) fn ask(&mut self, holder: Holder, now: Instant) -> PermitReply {
         if self.queue.n_waiting() == 0 && self.n_taken < self.bounds.size {
             self.n_taken += 1;
             if is_counted(holder) {
                 self.queue.hold(holder);
             }
-            return Asked::Seated;
+            return PermitReply::Seated;
         }
         let ticket = self.queue.enqueue(holder, ());
         self.since.insert(ticket.number(), now);
-        Asked::Queued(ticket)
+        PermitReply::Queued(ticket)
     }
 
     /// Takes the seat of `holder` back.
@@ -153,28 +153,28 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::holder::Member;
+    use crate::holder::AccountMember;
 
-    const ONE: Holder = Holder { account: Account::User(1), member: Member::Whole };
-    const OTHER: Holder = Holder { account: Account::User(2), member: Member::Whole };
+    const ONE: Holder = Holder { account: Account::User(1), member: AccountMember::Whole };
+    const OTHER: Holder = Holder { account: Account::User(2), member: AccountMember::Whole };
     const AFTER: Duration = Duration::from_secs(5);
 
-    fn seats(size: usize, reserve: usize) -> Seats {
-        Seats::new(Bounds { size, reserve, reserve_after: AFTER })
+    fn seats(size: usize, reserve: usize) -> PermitQueue {
+        PermitQueue::new(PermitLimits { size, reserve, reserve_after: AFTER })
     }
 
     #[track_caller]
-    fn queued(asked: Asked) -> QueueTicket {
+    fn queued(asked: PermitReply) -> QueueTicket {
         match asked {
-            Asked::Queued(ticket) => ticket,
-            Asked::Seated => panic!("there was a seat"),
+            PermitReply::Queued(ticket) => ticket,
+            PermitReply::Seated => panic!("there was a seat"),
         }
     }
 
     #[test]
     fn who_came_first_sits_first_and_nobody_overtakes() {
         let (mut seats, now) = (seats(1, 0), Instant::now());
-        assert_eq!(seats.ask(ONE, now), Asked::Seated);
+        assert_eq!(seats.ask(ONE, now), PermitReply::Seated);
         let (first, second) = (queued(seats.ask(ONE, now)), queued(seats.ask(ONE, now)));
 
         seats.give_back(ONE);
@@ -188,8 +188,8 @@ mod tests {
     #[test]
     fn a_client_with_many_seats_waits_behind_one_with_none_and_what_all_share_goes_before_both() {
         let (mut seats, now) = (seats(2, 0), Instant::now());
-        assert_eq!(seats.ask(ONE, now), Asked::Seated);
-        assert_eq!(seats.ask(ONE, now), Asked::Seated);
+        assert_eq!(seats.ask(ONE, now), PermitReply::Seated);
+        assert_eq!(seats.ask(ONE, now), PermitReply::Seated);
         assert!(seats.is_above_share(ONE) && !seats.is_above_share(OTHER));
         let third = queued(seats.ask(ONE, now));
         let other = queued(seats.ask(OTHER, now));
@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn who_leaves_the_queue_keeps_nobody_waiting() {
         let (mut seats, now) = (seats(1, 0), Instant::now());
-        assert_eq!(seats.ask(ONE, now), Asked::Seated);
+        assert_eq!(seats.ask(ONE, now), PermitReply::Seated);
         let (first, second) = (queued(seats.ask(ONE, now)), queued(seats.ask(ONE, now)));
         assert!(seats.leave(first));
         seats.give_back(ONE);
@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn the_reserve_is_for_those_who_have_waited() {
         let (mut seats, now) = (seats(1, 1), Instant::now());
-        assert_eq!(seats.ask(ONE, now), Asked::Seated);
+        assert_eq!(seats.ask(ONE, now), PermitReply::Seated);
         let (first, second) = (queued(seats.ask(ONE, now)), queued(seats.ask(ONE, now)));
         assert!(seats.seat(now + AFTER - Duration::from_millis(1)).is_empty());
         assert_eq!(seats.seat(now + AFTER), [first]);
@@ -233,9 +233,9 @@ mod tests {
     fn with_fewer_seats_nobody_has_to_stand_up() {
         let (mut seats, now) = (seats(3, 0), Instant::now());
         for _ in 0..3 {
-            assert_eq!(seats.ask(ONE, now), Asked::Seated);
+            assert_eq!(seats.ask(ONE, now), PermitReply::Seated);
         }
-        seats.set_bounds(Bounds { size: 1, reserve: 0, reserve_after: AFTER });
+        seats.set_bounds(PermitLimits { size: 1, reserve: 0, reserve_after: AFTER });
         assert_eq!((seats.n_taken(), seats.n_surplus()), (3, 2));
         queued(seats.ask(ONE, now));
         seats.give_back(ONE);
@@ -258,11 +258,11 @@ mod tests {
                 now += Duration::from_secs(seconds);
                 match step {
                     0 | 1 => match seats.ask(ONE, now) {
-                        Asked::Seated => {
+                        PermitReply::Seated => {
                             prop_assert!(waiting.is_empty(), "overtaken");
                             n_sitting += 1;
                         }
-                        Asked::Queued(ticket) => waiting.push(ticket),
+                        PermitReply::Queued(ticket) => waiting.push(ticket),
                     },
                     2 if n_sitting > 0 => {
                         seats.give_back(ONE);

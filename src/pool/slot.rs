@@ -13,31 +13,33 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    SlotError, SlotStatus, State,
-    exclusive::{Checkout, Exclusive},
-    finished::Finished,
-    gate::Gate,
-    hints::Hints,
-    keeper::{Claim, Keeper, KeeperStatus, Origin},
-    owned::Owned,
-    roster::{Guest as _, Roster},
-    wants::Wants,
+    LifecycleState, SlotError, SlotStatus,
+    exclusive::{Checkout, ExclusivePool},
+    finished::FinishedTasks,
+    gate::BreakerGate,
+    hints::ToolHints,
+    keeper::{ConnectionClaim, ServerContext, Supervisor, SupervisorStatus},
+    owned::PerSessionPool,
+    roster::{Evictable as _, PermitAdmission},
+    wants::ClientDemand,
 };
 use crate::{
-    config::{self, Lifecycle, Server, Sharing, Start, defaults},
-    connection::{Connection, Dialer, ListRevisions, Owner, Party, Traffic},
+    config::{self, LifecycleConfig, ServerConfig, SharingMode, StartPolicy, defaults},
+    connection::{
+        Connection, ConnectionOwner, ConnectionTraffic, Dialer, ListRevisions, SessionOwner,
+    },
     holder::Holder,
     name::ServerName,
-    protocol::task::Offer,
+    protocol::task::TaskCapability,
 };
 
 /// One declared server's place in the pool.
 #[derive(Debug)]
-pub struct Slot {
-    origin: Origin,
+pub struct ServerSlot {
+    origin: ServerContext,
     connections: Connections,
-    hints: Hints,
-    finished: Finished,
+    hints: ToolHints,
+    finished: FinishedTasks,
     /// The slot of the same server as a reload has declared it anew.
     successor: OnceLock<Arc<Self>>,
 }
@@ -45,16 +47,16 @@ pub struct Slot {
 #[derive(Debug)]
 enum Connections {
     /// One for everybody.
-    Shared(Arc<Keeper>),
+    Shared(Arc<Supervisor>),
     /// One for each request.
-    Exclusive(Arc<Exclusive>),
+    Exclusive(Arc<ExclusivePool>),
     /// One for each client.
-    Owned(Arc<Owned>),
+    Owned(Arc<PerSessionPool>),
 }
 
 /// A connection for one request; it may be another one the next time.
 #[derive(Debug)]
-pub struct Lease {
+pub struct ConnectionLease {
     /// The connection.
     pub connection: Arc<Connection>,
     /// Keeps it in use until the request is over.
@@ -64,30 +66,32 @@ pub struct Lease {
 #[derive(Debug)]
 enum Held {
     /// With others.
-    Claim { _claim: Option<Claim> },
+    Claim { _claim: Option<ConnectionClaim> },
     /// Alone.
     Checkout { _checkout: Checkout },
 }
 
-impl Slot {
+impl ServerSlot {
     pub(super) fn new(
         dialer: Dialer,
-        roster: Arc<Roster>,
-        (name, declared): (ServerName, Arc<Server>),
+        roster: Arc<PermitAdmission>,
+        (name, declared): (ServerName, Arc<ServerConfig>),
         generation: u64,
-        breaker: config::Breaker,
+        breaker: config::BreakerConfig,
         closing: CancellationToken,
     ) -> Arc<Self> {
         let sharing = declared.sharing;
         let generation = Arc::new(AtomicU64::new(generation));
         let own = match sharing {
-            Sharing::Session { max_connections } => Some(Roster::of_one(max_connections)),
-            // Requests wait for these in [`Exclusive`].
-            Sharing::Shared | Sharing::Exclusive { .. } => None,
+            SharingMode::Session { max_connections } => {
+                Some(PermitAdmission::of_one(max_connections))
+            }
+            // Requests wait for these in [`ExclusivePool`].
+            SharingMode::Shared | SharingMode::Exclusive { .. } => None,
         };
         let leaving = CancellationToken::new();
-        let gate = Gate::new(name.clone(), breaker);
-        let origin = Origin {
+        let gate = BreakerGate::new(name.clone(), breaker);
+        let origin = ServerContext {
             name,
             declared,
             dialer,
@@ -101,13 +105,18 @@ impl Slot {
             closing,
         };
         let connections = match sharing {
-            Sharing::Shared => Connections::Shared(Keeper::new(origin.clone(), Party::Shared)),
-            Sharing::Exclusive { max_connections } => {
-                Connections::Exclusive(Exclusive::new(origin.clone(), max_connections))
+            SharingMode::Shared => {
+                Connections::Shared(Supervisor::new(origin.clone(), ConnectionOwner::Shared))
             }
-            Sharing::Session { .. } => Connections::Owned(Arc::new(Owned::new(origin.clone()))),
+            SharingMode::Exclusive { max_connections } => {
+                Connections::Exclusive(ExclusivePool::new(origin.clone(), max_connections))
+            }
+            SharingMode::Session { .. } => {
+                Connections::Owned(Arc::new(PerSessionPool::new(origin.clone())))
+            }
         };
-        let (hints, finished, successor) = (Hints::default(), Finished::default(), OnceLock::new());
+        let (hints, finished, successor) =
+            (ToolHints::default(), FinishedTasks::default(), OnceLock::new());
         Arc::new(Self { origin, connections, hints, finished, successor })
     }
 
@@ -132,28 +141,28 @@ impl Slot {
     }
 
     /// Returns what decides whether a request may reach the server now.
-    pub fn gate(&self) -> &Arc<Gate> {
+    pub fn gate(&self) -> &Arc<BreakerGate> {
         &self.origin.gate
     }
 
     /// Returns what the server has said about its tools, on whichever connection.
-    pub fn hints(&self) -> &Hints {
+    pub fn hints(&self) -> &ToolHints {
         &self.hints
     }
 
     /// Returns the tasks that were finished before their clients knew of them.
-    pub fn finished(&self) -> &Finished {
+    pub fn finished(&self) -> &FinishedTasks {
         &self.finished
     }
 
     /// Returns what of the server's tasks a client is told that is known from request to request.
-    pub fn tasks(&self) -> Offer {
+    pub fn tasks(&self) -> TaskCapability {
         match &self.connections {
             // The next request goes, or may go, to another process.
-            _ if self.declared().lifecycle == Lifecycle::Ephemeral => Offer::Nothing,
-            Connections::Exclusive(_) => Offer::Nothing,
-            Connections::Shared(_) => Offer::ById,
-            Connections::Owned(_) => Offer::All,
+            _ if self.declared().lifecycle == LifecycleConfig::Ephemeral => TaskCapability::Nothing,
+            Connections::Exclusive(_) => TaskCapability::Nothing,
+            Connections::Shared(_) => TaskCapability::ById,
+            Connections::Owned(_) => TaskCapability::All,
         }
     }
 
@@ -169,7 +178,7 @@ impl Slot {
     }
 
     /// Returns what the configuration says about the server.
-    pub fn declared(&self) -> &Server {
+    pub fn declared(&self) -> &ServerConfig {
         &self.origin.declared
     }
 
@@ -184,16 +193,20 @@ impl Slot {
         matches!(self.connections, Connections::Owned(_))
     }
 
-    /// Returns a connection for a request of metamcp itself, as [`Slot::lease_for`] does.
+    /// Returns a connection for a request of metamcp itself, as [`ServerSlot::lease_for`] does.
     ///
     /// # Errors
     ///
-    /// As [`Slot::lease_for`].
+    /// As [`ServerSlot::lease_for`].
     ///
     /// # Cancel safety
     ///
     /// Safe: the dial goes on for the others.
-    pub async fn lease(&self, owner: Option<&Owner>, until: Instant) -> Result<Lease, SlotError> {
+    pub async fn lease(
+        &self,
+        owner: Option<&SessionOwner>,
+        until: Instant,
+    ) -> Result<ConnectionLease, SlotError> {
         self.lease_for(Holder::SERVICE, owner, until).await
     }
 
@@ -213,29 +226,32 @@ impl Slot {
     pub async fn lease_for(
         &self,
         holder: Holder,
-        owner: Option<&Owner>,
+        owner: Option<&SessionOwner>,
         until: Instant,
-    ) -> Result<Lease, SlotError> {
+    ) -> Result<ConnectionLease, SlotError> {
         let keeper = match &self.connections {
             Connections::Shared(keeper) => Arc::clone(keeper),
             Connections::Owned(owned) => owned.of(owner)?,
             Connections::Exclusive(exclusive) => {
                 let (connection, checkout) = exclusive.check_out(holder, until).await?;
-                return Ok(Lease { connection, _held: Held::Checkout { _checkout: checkout } });
+                return Ok(ConnectionLease {
+                    connection,
+                    _held: Held::Checkout { _checkout: checkout },
+                });
             }
         };
         let (connection, claim) = keeper.lease(holder, Some(until)).await?;
-        Ok(Lease { connection, _held: Held::Claim { _claim: claim } })
+        Ok(ConnectionLease { connection, _held: Held::Claim { _claim: claim } })
     }
 
     /// Returns a connection for a request of `owner` if there is one that need not be waited for.
-    pub fn ready(&self, owner: Option<&Owner>) -> Option<Lease> {
+    pub fn ready(&self, owner: Option<&SessionOwner>) -> Option<ConnectionLease> {
         let (connection, claim) = self.standing(owner)?.claim()?;
-        Some(Lease { connection, _held: Held::Claim { _claim: Some(claim) } })
+        Some(ConnectionLease { connection, _held: Held::Claim { _claim: Some(claim) } })
     }
 
     /// Returns the connection that a request of `owner` would most likely get, if there is one.
-    pub fn live(&self, owner: Option<&Owner>) -> Option<Arc<Connection>> {
+    pub fn live(&self, owner: Option<&SessionOwner>) -> Option<Arc<Connection>> {
         match &self.connections {
             Connections::Exclusive(exclusive) => exclusive.live(),
             Connections::Shared(_) | Connections::Owned(_) => self.standing(owner)?.live(),
@@ -248,20 +264,24 @@ impl Slot {
     /// # Cancel safety
     ///
     /// Safe: it is brought about by the next change or connection.
-    pub async fn want(&self, owner: Option<&Owner>, wants: impl FnOnce() -> Wants) {
+    pub async fn want(&self, owner: Option<&SessionOwner>, wants: impl FnOnce() -> ClientDemand) {
         if let Some(keeper) = self.wanting(owner, wants) {
             keeper.settle().await;
         }
     }
 
-    /// As [`Slot::want`], in the background.
-    pub fn want_soon(&self, owner: Option<&Owner>, wants: impl FnOnce() -> Wants) {
+    /// As [`ServerSlot::want`], in the background.
+    pub fn want_soon(&self, owner: Option<&SessionOwner>, wants: impl FnOnce() -> ClientDemand) {
         if let Some(keeper) = self.wanting(owner, wants) {
             self.origin.dialer.tasks().spawn(async move { keeper.settle().await });
         }
     }
 
-    fn wanting(&self, owner: Option<&Owner>, wants: impl FnOnce() -> Wants) -> Option<Arc<Keeper>> {
+    fn wanting(
+        &self,
+        owner: Option<&SessionOwner>,
+        wants: impl FnOnce() -> ClientDemand,
+    ) -> Option<Arc<Supervisor>> {
         match &self.connections {
             Connections::Shared(keeper) => {
                 keeper.want(wants);
@@ -274,7 +294,7 @@ impl Slot {
 
     /// Returns the error object, as JSON text, with which the server refused to have the resource
     /// `uri` watched.
-    pub fn refusal(&self, owner: Option<&Owner>, uri: &str) -> Option<String> {
+    pub fn refusal(&self, owner: Option<&SessionOwner>, uri: &str) -> Option<String> {
         self.standing(owner)?.refusal(uri)
     }
 
@@ -287,7 +307,7 @@ impl Slot {
     }
 
     /// Returns for how long the connection of `owner` has been in the making, if it is.
-    pub fn dialled_for(&self, owner: Option<&Owner>) -> Option<Duration> {
+    pub fn dialled_for(&self, owner: Option<&SessionOwner>) -> Option<Duration> {
         match &self.connections {
             Connections::Exclusive(exclusive) => {
                 exclusive.keepers().iter().filter_map(|keeper| keeper.dialled_for()).max()
@@ -302,13 +322,13 @@ impl Slot {
     }
 
     /// Closes the connection of `owner` if it is idle, as at the end of its idle timeout.
-    pub fn put_away(&self, owner: Option<&Owner>) {
+    pub fn put_away(&self, owner: Option<&SessionOwner>) {
         if let Some(keeper) = self.standing(owner) {
             let _unless_it_is_used = keeper.put_away(false);
         }
     }
 
-    fn standing(&self, owner: Option<&Owner>) -> Option<Arc<Keeper>> {
+    fn standing(&self, owner: Option<&SessionOwner>) -> Option<Arc<Supervisor>> {
         match &self.connections {
             Connections::Shared(keeper) => Some(Arc::clone(keeper)),
             Connections::Owned(owned) => owned.known(owner),
@@ -317,7 +337,7 @@ impl Slot {
     }
 
     /// Closes the connection of a client that has gone.
-    pub(super) fn release(&self, owner: &Owner) {
+    pub(super) fn release(&self, owner: &SessionOwner) {
         if let Connections::Owned(owned) = &self.connections
             && let Some(keeper) = owned.remove(owner)
         {
@@ -341,7 +361,7 @@ impl Slot {
     /// # Cancel safety
     ///
     /// Safe.
-    pub async fn absent(&self, owner: Option<&Owner>) {
+    pub async fn absent(&self, owner: Option<&SessionOwner>) {
         match self.standing(owner) {
             Some(keeper) => keeper.absent().await,
             None => pending().await,
@@ -351,7 +371,7 @@ impl Slot {
     /// Tells whether these lists are those of the connection that a request of `owner` would most
     /// likely get. Where there is none because nobody has used it, what is known of the server
     /// still holds.
-    pub fn has(&self, lists: &Arc<ListRevisions>, owner: Option<&Owner>) -> bool {
+    pub fn has(&self, lists: &Arc<ListRevisions>, owner: Option<&SessionOwner>) -> bool {
         if let Some(connection) = self.live(owner) {
             return Arc::ptr_eq(connection.lists(), lists);
         }
@@ -367,8 +387,8 @@ impl Slot {
 
     /// Tells whether a connection that a request of `owner` could have got was closed by us because
     /// nobody used it, so that its end says nothing about the server.
-    pub fn is_put_away(&self, owner: Option<&Owner>) -> bool {
-        let is_put_away = |keeper: &Arc<Keeper>| keeper.status().is_put_away;
+    pub fn is_put_away(&self, owner: Option<&SessionOwner>) -> bool {
+        let is_put_away = |keeper: &Arc<Supervisor>| keeper.status().is_put_away;
         match &self.connections {
             Connections::Exclusive(exclusive) => exclusive.keepers().iter().any(is_put_away),
             Connections::Shared(_) | Connections::Owned(_) => {
@@ -399,7 +419,7 @@ impl Slot {
         self.origin.closing.cancel();
     }
 
-    fn keepers(&self) -> Vec<Arc<Keeper>> {
+    fn keepers(&self) -> Vec<Arc<Supervisor>> {
         match &self.connections {
             Connections::Shared(keeper) => vec![Arc::clone(keeper)],
             Connections::Exclusive(exclusive) => exclusive.keepers(),
@@ -417,23 +437,29 @@ impl Slot {
 
     /// Returns the state for status output.
     pub fn status(&self) -> SlotStatus {
-        let keepers: Vec<KeeperStatus> =
+        let keepers: Vec<SupervisorStatus> =
             self.keepers().iter().map(|keeper| keeper.status()).collect();
         let connections = || keepers.iter().filter_map(|keeper| keeper.connection.as_ref());
         let live: Vec<_> = connections().filter(|connection| connection.is_live()).collect();
-        let traffic: Traffic = connections().map(|connection| connection.traffic()).sum();
+        let traffic: ConnectionTraffic = connections().map(|connection| connection.traffic()).sum();
         let is_any = |state| keepers.iter().any(|keeper| keeper.state == state);
-        let states = [State::Active, State::Idle, State::Connecting, State::Failed, State::Closed];
+        let states = [
+            LifecycleState::Active,
+            LifecycleState::Idle,
+            LifecycleState::Connecting,
+            LifecycleState::Failed,
+            LifecycleState::Closed,
+        ];
         let state = match () {
-            () if self.origin.closing.is_cancelled() => State::Closed,
+            () if self.origin.closing.is_cancelled() => LifecycleState::Closed,
             // One that was never needed is idle too.
-            () => states.into_iter().find(|state| is_any(*state)).unwrap_or(State::Idle),
+            () => states.into_iter().find(|state| is_any(*state)).unwrap_or(LifecycleState::Idle),
         };
         let profile = live.first().and_then(|connection| connection.profile());
         SlotStatus {
             name: self.origin.name.clone(),
             state,
-            is_missing: self.origin.declared.start != Start::Lazy
+            is_missing: self.origin.declared.start != StartPolicy::Lazy
                 && live.is_empty()
                 && !keepers.iter().any(|keeper| keeper.is_put_away),
             transport: live.first().map_or_else(

@@ -4,8 +4,10 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::life::State;
-use crate::{breaker::Snapshot, config::Start, connection::Traffic, name::ServerName};
+use super::life::LifecycleState;
+use crate::{
+    breaker::BreakerSnapshot, config::StartPolicy, connection::ConnectionTraffic, name::ServerName,
+};
 
 /// One server as status output shows it.
 #[derive(Clone, Debug, Serialize)]
@@ -13,7 +15,7 @@ pub struct SlotStatus {
     /// Its name.
     pub name: ServerName,
     /// `idle`, `connecting`, `active`, `failed` or `closed`.
-    pub state: State,
+    pub state: LifecycleState,
     /// `stdio`, `http`, or `sse` while it is connected over that.
     pub transport: &'static str,
     /// `shared`, `exclusive` or `session`.
@@ -43,12 +45,12 @@ pub struct SlotStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
     /// Whether requests reach it.
-    pub breaker: Snapshot,
+    pub breaker: BreakerSnapshot,
     /// Numbers of the connections, all together.
     #[serde(flatten)]
-    pub traffic: Traffic,
+    pub traffic: ConnectionTraffic,
     /// When it is to be connected.
-    pub start: Start,
+    pub start: StartPolicy,
 }
 
 /// The connections of one server, for those who wait for one of theirs.
@@ -75,14 +77,14 @@ impl ServerConnections {
     }
 
     /// Counts a connection in `state` that `n_requests` hold.
-    pub(super) fn add(&mut self, state: State, n_requests: usize) {
+    pub(super) fn add(&mut self, state: LifecycleState, n_requests: usize) {
         self.connections += 1;
         self.requests += n_requests;
         match state {
-            State::Active => self.active += 1,
-            State::Connecting => self.connecting += 1,
-            State::Failed | State::Closed => self.closing += 1,
-            State::Idle => {}
+            LifecycleState::Active => self.active += 1,
+            LifecycleState::Connecting => self.connecting += 1,
+            LifecycleState::Failed | LifecycleState::Closed => self.closing += 1,
+            LifecycleState::Idle => {}
         }
     }
 }

@@ -11,10 +11,10 @@ use tokio::{
 
 use super::*;
 use crate::{
-    config::{self, Lifecycle, Sharing},
+    config::{self, LifecycleConfig, SharingMode},
     connection::{
         Announcement,
-        in_process::{Manner, Server, Servers, declared},
+        in_process::{InProcessLauncher, InProcessServer, ServerBehaviour, declared},
     },
     holder::Holder,
 };
@@ -26,27 +26,27 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// A pool of servers that are called as they are declared.
 struct Rig {
     pool: Pool,
-    servers: Arc<Servers>,
+    servers: Arc<InProcessLauncher>,
     announced: mpsc::Receiver<Announcement>,
 }
 
 impl Rig {
-    fn new(rules: config::Pool, all: &[(&str, config::Server)]) -> Self {
-        let servers = Servers::new();
+    fn new(rules: config::PoolConfig, all: &[(&str, config::ServerConfig)]) -> Self {
+        let servers = InProcessLauncher::new();
         let (dialer, announced) = servers.dialer();
         let config = config(rules, all);
         Self { pool: Pool::new(dialer, &config), servers, announced }
     }
 
-    fn server(&self, name: &str) -> Arc<Server> {
+    fn server(&self, name: &str) -> Arc<InProcessServer> {
         self.servers.of(name)
     }
 
-    fn slot(&self, name: &str) -> Arc<Slot> {
+    fn slot(&self, name: &str) -> Arc<ServerSlot> {
         self.pool.slot(name).expect("declared")
     }
 
-    async fn lease(&self, name: &str) -> Lease {
+    async fn lease(&self, name: &str) -> ConnectionLease {
         self.slot(name).lease(None, Instant::now() + MINUTE).await.expect("a connection")
     }
 
@@ -57,22 +57,26 @@ impl Rig {
     }
 
     /// Asks for a connection in the background, for at most `patience`.
-    fn ask(&self, name: &str, patience: Duration) -> JoinHandle<Result<Lease, SlotError>> {
+    fn ask(
+        &self,
+        name: &str,
+        patience: Duration,
+    ) -> JoinHandle<Result<ConnectionLease, SlotError>> {
         self.ask_as(None, name, patience)
     }
 
     fn ask_as(
         &self,
-        owner: Option<Owner>,
+        owner: Option<SessionOwner>,
         name: &str,
         patience: Duration,
-    ) -> JoinHandle<Result<Lease, SlotError>> {
+    ) -> JoinHandle<Result<ConnectionLease, SlotError>> {
         let slot = self.slot(name);
         #[expect(clippy::disallowed_methods, reason = "a test waits for it")]
         tokio::spawn(async move { slot.lease(owner.as_ref(), Instant::now() + patience).await })
     }
 
-    fn state(&self, name: &str) -> State {
+    fn state(&self, name: &str) -> LifecycleState {
         self.slot(name).status().state
     }
 
@@ -87,7 +91,7 @@ impl Drop for Rig {
     }
 }
 
-fn config(rules: config::Pool, all: &[(&str, config::Server)]) -> Config {
+fn config(rules: config::PoolConfig, all: &[(&str, config::ServerConfig)]) -> Config {
     let servers: BTreeMap<_, _> = all
         .iter()
         .map(|(name, server)| (ServerName::new(name).expect("a name"), Arc::new(server.clone())))
@@ -95,29 +99,32 @@ fn config(rules: config::Pool, all: &[(&str, config::Server)]) -> Config {
     Config { pool: rules, servers, ..Config::default() }
 }
 
-fn size(size: usize) -> config::Pool {
-    config::Pool { size, ..config::Pool::default() }
+fn size(size: usize) -> config::PoolConfig {
+    config::PoolConfig { size, ..config::PoolConfig::default() }
 }
 
-fn lazy(name: &str) -> (&str, config::Server) {
+fn lazy(name: &str) -> (&str, config::ServerConfig) {
     (name, declared(name))
 }
 
-fn with(name: &str, change: impl FnOnce(&mut config::Server)) -> (&str, config::Server) {
+fn with(
+    name: &str,
+    change: impl FnOnce(&mut config::ServerConfig),
+) -> (&str, config::ServerConfig) {
     let mut server = declared(name);
     change(&mut server);
     (name, server)
 }
 
-fn kept(name: &str) -> (&str, config::Server) {
+fn kept(name: &str) -> (&str, config::ServerConfig) {
     with(name, |server| {
-        server.start = Start::Eager;
-        server.lifecycle = Lifecycle::KeepAlive { idle_timeout: None };
+        server.start = StartPolicy::Eager;
+        server.lifecycle = LifecycleConfig::KeepAlive { idle_timeout: None };
     })
 }
 
 /// Asks in vain for a server that is missing until its breaker trips.
-async fn trip(slot: &Slot) {
+async fn trip(slot: &ServerSlot) {
     for _ in 0..defaults::FAILURE_THRESHOLD {
         let permit = slot.gate().admit(Holder::SERVICE).expect("it has not tripped");
         let Err(error) = slot.lease(None, Instant::now()).await else { panic!("it is missing") };
@@ -142,19 +149,19 @@ async fn settle() {
 #[tokio::test(start_paused = true)]
 async fn a_connection_is_closed_when_nobody_has_used_it_for_its_time_and_not_before() {
     let rig = Rig::new(size(5), &[lazy("a")]);
-    assert_eq!(rig.state("a"), State::Idle);
+    assert_eq!(rig.state("a"), LifecycleState::Idle);
     let lease = rig.lease("a").await;
-    assert_eq!(rig.state("a"), State::Active);
+    assert_eq!(rig.state("a"), LifecycleState::Active);
     time::sleep(10 * MINUTE).await;
-    assert_eq!(rig.state("a"), State::Active, "one that is in use has all the time");
+    assert_eq!(rig.state("a"), LifecycleState::Active, "one that is in use has all the time");
     drop(lease);
     let released = Instant::now();
-    assert_eq!(rig.state("a"), State::Idle);
+    assert_eq!(rig.state("a"), LifecycleState::Idle);
 
     time::sleep_until(released + 5 * MINUTE - MS).await;
-    assert_eq!((rig.state("a"), rig.living(&["a"])), (State::Idle, vec![1]));
+    assert_eq!((rig.state("a"), rig.living(&["a"])), (LifecycleState::Idle, vec![1]));
     time::sleep_until(released + 5 * MINUTE + MS).await;
-    assert_eq!((rig.state("a"), rig.living(&["a"])), (State::Closed, vec![0]));
+    assert_eq!((rig.state("a"), rig.living(&["a"])), (LifecycleState::Closed, vec![0]));
     assert_eq!(rig.pool.status().swept, 1);
     assert_eq!(rig.pool.status().connections, 0);
 }
@@ -181,7 +188,7 @@ async fn one_that_was_put_away_is_connected_again_when_it_is_needed() {
     while rig.announced.try_recv().is_ok() {}
 
     rig.touch("a").await;
-    assert_eq!((rig.state("a"), rig.server("a").n_launches()), (State::Idle, 2));
+    assert_eq!((rig.state("a"), rig.server("a").n_launches()), (LifecycleState::Idle, 2));
     assert!(!rig.slot("a").has(&lists, None));
     assert!(rig.announced.try_recv().is_err(), "nothing has changed");
     assert_eq!(rig.slot("a").status().last_error, None);
@@ -190,7 +197,7 @@ async fn one_that_was_put_away_is_connected_again_when_it_is_needed() {
 #[tokio::test(start_paused = true)]
 async fn an_idle_server_that_clings_is_ended_at_once_where_somebody_waits() {
     let rig = Rig::new(size(1), &[lazy("a"), lazy("b")]);
-    rig.server("a").behave(Manner::Clings);
+    rig.server("a").behave(ServerBehaviour::Clings);
     // It is put away when its time is over, and used again meanwhile.
     rig.touch("a").await;
     time::sleep(5 * MINUTE).await;
@@ -209,7 +216,7 @@ async fn one_that_ended_by_itself_may_have_changed() {
     let lists = Arc::clone(rig.lease("a").await.connection.lists());
     rig.server("a").kill();
     settle().await;
-    assert_eq!(rig.state("a"), State::Closed, "nothing has failed");
+    assert_eq!(rig.state("a"), LifecycleState::Closed, "nothing has failed");
     assert!(rig.slot("a").status().last_error.is_some());
     assert!(!rig.slot("a").has(&lists, None));
     while rig.announced.try_recv().is_ok() {}
@@ -221,8 +228,8 @@ async fn one_that_ended_by_itself_may_have_changed() {
 
 #[tokio::test(start_paused = true)]
 async fn an_ephemeral_server_is_closed_within_100_ms_of_its_last_answer() {
-    let ephemeral = with("a", |server| server.lifecycle = Lifecycle::Ephemeral);
-    let rules = config::Pool { min_size: 3, ..size(5) };
+    let ephemeral = with("a", |server| server.lifecycle = LifecycleConfig::Ephemeral);
+    let rules = config::PoolConfig { min_size: 3, ..size(5) };
     let rig = Rig::new(rules, &[ephemeral]);
     for n_launches in 1..4 {
         let (first, second) = (rig.lease("a").await, rig.lease("a").await);
@@ -237,8 +244,8 @@ async fn an_ephemeral_server_is_closed_within_100_ms_of_its_last_answer() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_is_kept_stays_for_ever_or_for_its_own_time() {
-    let own = |server: &mut config::Server| {
-        server.lifecycle = Lifecycle::KeepAlive { idle_timeout: Some(30 * MINUTE) };
+    let own = |server: &mut config::ServerConfig| {
+        server.lifecycle = LifecycleConfig::KeepAlive { idle_timeout: Some(30 * MINUTE) };
     };
     let rig = Rig::new(size(5), &[kept("kept"), with("own", own)]);
     rig.touch("kept").await;
@@ -255,12 +262,13 @@ async fn a_server_that_is_kept_stays_for_ever_or_for_its_own_time() {
 async fn one_that_is_watched_stays_and_has_its_time_when_nobody_watches_any_more() {
     let rig = Rig::new(size(5), &[lazy("a")]);
     let slot = rig.slot("a");
-    slot.want(None, || Wants { uris: ["x".to_owned()].into(), ..Wants::default() }).await;
+    slot.want(None, || ClientDemand { uris: ["x".to_owned()].into(), ..ClientDemand::default() })
+        .await;
     rig.touch("a").await;
     time::sleep(60 * MINUTE).await;
     assert_eq!(rig.living(&["a"]), [1]);
 
-    slot.want(None, Wants::default).await;
+    slot.want(None, ClientDemand::default).await;
     time::sleep(5 * MINUTE - SECOND).await;
     assert_eq!(rig.living(&["a"]), [1]);
     time::sleep(2 * SECOND).await;
@@ -269,7 +277,7 @@ async fn one_that_is_watched_stays_and_has_its_time_when_nobody_watches_any_more
 
 #[tokio::test(start_paused = true)]
 async fn the_minimum_is_not_swept() {
-    let rules = config::Pool { min_size: 1, ..size(5) };
+    let rules = config::PoolConfig { min_size: 1, ..size(5) };
     let rig = Rig::new(rules, &[lazy("a"), lazy("b")]);
     rig.touch("a").await;
     rig.touch("b").await;
@@ -288,7 +296,7 @@ async fn the_connection_that_was_used_longest_ago_makes_room() {
     rig.touch("a").await;
     rig.touch("c").await;
     assert_eq!(rig.living(&["a", "b", "c"]), [1, 0, 1]);
-    assert_eq!((rig.pool.status().evicted, rig.state("b")), (1, State::Closed));
+    assert_eq!((rig.pool.status().evicted, rig.state("b")), (1, LifecycleState::Closed));
 }
 
 #[tokio::test(start_paused = true)]
@@ -303,7 +311,7 @@ async fn a_server_that_is_kept_does_not_make_room() {
 #[tokio::test(start_paused = true)]
 async fn there_are_never_more_processes_than_the_pool_has_room_for() {
     let rig = Rig::new(size(1), &[lazy("a"), lazy("b")]);
-    rig.server("a").behave(Manner::Clings);
+    rig.server("a").behave(ServerBehaviour::Clings);
     rig.touch("a").await;
     let asked = Instant::now();
     rig.touch("b").await;
@@ -336,7 +344,7 @@ async fn while_all_are_in_use_requests_wait_in_their_order() {
 async fn by_default_20_connections_exist_at_a_time_and_the_21st_request_waits() {
     let names: Vec<String> = (1..=21).map(|number| format!("s{number}")).collect();
     let all: Vec<_> = names.iter().map(|name| lazy(name)).collect();
-    let rig = Rig::new(config::Pool::default(), &all);
+    let rig = Rig::new(config::PoolConfig::default(), &all);
     let mut leases = Vec::new();
     for name in &names[..20] {
         leases.push(rig.lease(name).await);
@@ -374,7 +382,7 @@ async fn who_does_not_wait_any_more_is_given_no_room() {
 
 #[tokio::test(start_paused = true)]
 async fn the_reserve_is_for_those_who_have_waited() {
-    let rules = config::Pool { reserve_size: 1, ..size(1) };
+    let rules = config::PoolConfig { reserve_size: 1, ..size(1) };
     let rig = Rig::new(rules, &[lazy("a"), lazy("b"), lazy("c")]);
     let _a = rig.lease("a").await;
     let asked = Instant::now();
@@ -388,7 +396,7 @@ async fn the_reserve_is_for_those_who_have_waited() {
 async fn other_rules_for_the_reserve_are_for_those_who_wait_already() {
     let all = [lazy("a"), lazy("b"), lazy("c")];
     let hour = 60 * MINUTE;
-    let reserve = |after| config::Pool { reserve_size: 1, reserve_timeout: after, ..size(1) };
+    let reserve = |after| config::PoolConfig { reserve_size: 1, reserve_timeout: after, ..size(1) };
     let rig = Rig::new(reserve(hour), &all);
     let _held = rig.lease("a").await;
     let waiting = rig.ask("b", hour);
@@ -404,7 +412,7 @@ async fn other_rules_for_the_reserve_are_for_those_who_wait_already() {
 async fn who_asks_while_the_last_process_leaves_is_told_of_the_lack_of_room() {
     let rig = Rig::new(size(1), &[lazy("a"), lazy("b")]);
     rig.touch("a").await;
-    rig.server("a").behave(Manner::Clings);
+    rig.server("a").behave(ServerBehaviour::Clings);
     let asked = Instant::now();
     let other = rig.ask("b", MINUTE);
     settle().await;
@@ -458,7 +466,7 @@ async fn other_rules_take_effect_at_once() {
     let waiting = rig.ask("a", MINUTE);
     settle().await;
     assert!(!waiting.is_finished());
-    apply(config::Pool { idle_timeout: Some(SECOND), ..size(2) });
+    apply(config::PoolConfig { idle_timeout: Some(SECOND), ..size(2) });
     drop(waiting.await.expect("no panic").expect("a connection"));
     time::sleep(SECOND + MS).await;
     assert_eq!(rig.living(&["a", "c"]), [0, 1]);
@@ -479,7 +487,8 @@ async fn who_is_too_many_after_a_reload_goes_when_nobody_uses_it_any_more() {
 
 #[tokio::test(start_paused = true)]
 async fn of_several_connections_the_one_used_last_is_used_next_and_the_others_go() {
-    let exclusive = with("a", |server| server.sharing = Sharing::Exclusive { max_connections: 3 });
+    let exclusive =
+        with("a", |server| server.sharing = SharingMode::Exclusive { max_connections: 3 });
     let rig = Rig::new(size(5), &[exclusive]);
     let leases = [rig.lease("a").await, rig.lease("a").await, rig.lease("a").await];
     let last = leases[2].connection.generation();
@@ -500,7 +509,8 @@ async fn of_several_connections_the_one_used_last_is_used_next_and_the_others_go
 
 #[tokio::test(start_paused = true)]
 async fn who_waits_for_room_takes_a_connection_of_its_own_server_that_is_given_back() {
-    let exclusive = with("a", |server| server.sharing = Sharing::Exclusive { max_connections: 3 });
+    let exclusive =
+        with("a", |server| server.sharing = SharingMode::Exclusive { max_connections: 3 });
     let rig = Rig::new(size(1), &[exclusive]);
     let lease = rig.lease("a").await;
     let second = rig.ask("a", MINUTE);
@@ -513,10 +523,11 @@ async fn who_waits_for_room_takes_a_connection_of_its_own_server_that_is_given_b
 
 #[tokio::test(start_paused = true)]
 async fn who_inherits_a_connection_leaves_no_room_for_one_more_than_there_may_be() {
-    let exclusive = with("a", |server| server.sharing = Sharing::Exclusive { max_connections: 2 });
+    let exclusive =
+        with("a", |server| server.sharing = SharingMode::Exclusive { max_connections: 2 });
     let rig = Rig::new(size(5), &[exclusive]);
     let lease = rig.lease("a").await;
-    rig.server("a").behave(Manner::Hangs);
+    rig.server("a").behave(ServerBehaviour::Hangs);
     // It begins to dial, and is given what was given back.
     let heir = rig.ask("a", MINUTE);
     settle().await;
@@ -531,7 +542,8 @@ async fn who_inherits_a_connection_leaves_no_room_for_one_more_than_there_may_be
 
 #[tokio::test(start_paused = true)]
 async fn who_waits_for_one_of_its_own_goes_behind_another_server_that_came_before() {
-    let exclusive = with("a", |server| server.sharing = Sharing::Exclusive { max_connections: 3 });
+    let exclusive =
+        with("a", |server| server.sharing = SharingMode::Exclusive { max_connections: 3 });
     let rig = Rig::new(size(1), &[exclusive, lazy("b")]);
     let lease = rig.lease("a").await;
     let other = rig.ask("b", MINUTE);
@@ -551,42 +563,45 @@ async fn who_waits_for_one_of_its_own_goes_behind_another_server_that_came_befor
 #[tokio::test(start_paused = true)]
 async fn a_kept_server_whose_first_dial_failed_is_tried_again_and_again() {
     let rig = Rig::new(size(5), &[kept("a")]);
-    rig.server("a").behave(Manner::Missing);
+    rig.server("a").behave(ServerBehaviour::Missing);
     rig.pool.warm_up().await;
     settle().await;
-    assert_eq!((rig.state("a"), rig.server("a").n_launches()), (State::Failed, 1));
+    assert_eq!((rig.state("a"), rig.server("a").n_launches()), (LifecycleState::Failed, 1));
     assert!(rig.slot("a").status().is_missing);
 
     // 1 + 2 + 4 + … s: between 1 and 2 minutes after the start, one each.
     time::sleep(4 * MINUTE).await;
     let n_launches = rig.server("a").n_launches();
     assert!((8..=14).contains(&n_launches), "{n_launches}");
-    rig.server("a").behave(Manner::Good);
+    rig.server("a").behave(ServerBehaviour::Good);
     time::sleep(MINUTE + SECOND).await;
-    assert_eq!((rig.state("a"), rig.living(&["a"])), (State::Idle, vec![1]));
+    assert_eq!((rig.state("a"), rig.living(&["a"])), (LifecycleState::Idle, vec![1]));
 
     // It was there long enough for the pauses to begin anew.
     let n_launches = rig.server("a").n_launches();
     time::sleep(defaults::STABLE_AFTER).await;
     rig.server("a").kill();
     time::sleep(SECOND + MS).await;
-    assert_eq!((rig.state("a"), rig.server("a").n_launches()), (State::Idle, n_launches + 1));
+    assert_eq!(
+        (rig.state("a"), rig.server("a").n_launches()),
+        (LifecycleState::Idle, n_launches + 1)
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_eager_server_with_a_time_of_its_own_is_tried_again_until_it_was_there_for_it() {
     let hour = 60 * MINUTE;
     let eager = with("a", |server| {
-        server.start = Start::Eager;
-        server.lifecycle = Lifecycle::KeepAlive { idle_timeout: Some(hour) };
+        server.start = StartPolicy::Eager;
+        server.lifecycle = LifecycleConfig::KeepAlive { idle_timeout: Some(hour) };
     });
     let rig = Rig::new(size(5), &[eager]);
     let (server, slot) = (rig.server("a"), rig.slot("a"));
-    server.behave(Manner::Missing);
+    server.behave(ServerBehaviour::Missing);
     rig.pool.warm_up().await;
     time::sleep(MINUTE).await;
     assert!(slot.status().is_missing);
-    server.behave(Manner::Good);
+    server.behave(ServerBehaviour::Good);
     time::sleep(2 * MINUTE).await;
     assert_eq!((rig.living(&["a"]), slot.status().is_missing), (vec![1], false));
 
@@ -603,7 +618,7 @@ async fn one_that_failed_often_enough_is_left_alone_until_it_is_asked_for() {
     server.health.max_reconnects = Some(3);
     let rig = Rig::new(size(5), &[(name, server)]);
     let server = rig.server("a");
-    server.behave(Manner::Missing);
+    server.behave(ServerBehaviour::Missing);
     rig.pool.warm_up().await;
     time::sleep(hour).await;
     assert_eq!(server.n_launches(), 4, "once, and three times again");
@@ -612,9 +627,9 @@ async fn one_that_failed_often_enough_is_left_alone_until_it_is_asked_for() {
     time::sleep(hour).await;
     assert_eq!(server.n_launches(), 5, "only when it was asked for");
 
-    server.behave(Manner::Good);
+    server.behave(ServerBehaviour::Good);
     rig.touch("a").await;
-    server.behave(Manner::Missing);
+    server.behave(ServerBehaviour::Missing);
     server.kill();
     time::sleep(hour).await;
     assert_eq!(server.n_launches(), 9, "it was there: three times again");
@@ -624,16 +639,16 @@ async fn one_that_failed_often_enough_is_left_alone_until_it_is_asked_for() {
 async fn a_background_dial_is_the_probe_of_the_breaker() {
     let rig = Rig::new(size(5), &[kept("a")]);
     let (server, slot) = (rig.server("a"), rig.slot("a"));
-    server.behave(Manner::Missing);
+    server.behave(ServerBehaviour::Missing);
     trip(&slot).await;
     assert!(slot.gate().admit(Holder::SERVICE).is_err(), "it has tripped");
     let n_launches = server.n_launches();
     time::sleep(29 * SECOND).await;
     assert_eq!(server.n_launches(), n_launches, "nobody dials before the cooldown is over");
 
-    server.behave(Manner::Good);
+    server.behave(ServerBehaviour::Good);
     time::sleep(2 * SECOND).await;
-    assert_eq!((server.n_launches(), rig.state("a")), (n_launches + 1, State::Idle));
+    assert_eq!((server.n_launches(), rig.state("a")), (n_launches + 1, LifecycleState::Idle));
     assert!(
         slot.gate().admit(Holder::SERVICE).is_ok_and(|permit| !permit.is_probe()),
         "normal again"
@@ -644,11 +659,11 @@ async fn a_background_dial_is_the_probe_of_the_breaker() {
 async fn a_connection_that_a_request_has_made_is_no_answer_to_a_probe() {
     let rig = Rig::new(size(5), &[kept("a")]);
     let (server, slot) = (rig.server("a"), rig.slot("a"));
-    server.behave(Manner::Missing);
+    server.behave(ServerBehaviour::Missing);
     trip(&slot).await;
     // The dial in the background waits for the end of the cooldown.
     time::sleep(10 * SECOND).await;
-    server.behave(Manner::Good);
+    server.behave(ServerBehaviour::Good);
     rig.touch("a").await;
     time::sleep(MINUTE).await;
     assert!(
@@ -661,15 +676,16 @@ async fn a_connection_that_a_request_has_made_is_no_answer_to_a_probe() {
 async fn a_lazy_server_is_dialled_again_for_as_long_as_somebody_watches_it() {
     let rig = Rig::new(size(5), &[lazy("a")]);
     let (server, slot) = (rig.server("a"), rig.slot("a"));
-    slot.want(None, || Wants { uris: ["x".to_owned()].into(), ..Wants::default() }).await;
+    slot.want(None, || ClientDemand { uris: ["x".to_owned()].into(), ..ClientDemand::default() })
+        .await;
     rig.touch("a").await;
-    server.behave(Manner::Missing);
+    server.behave(ServerBehaviour::Missing);
     server.kill();
     time::sleep(5 * MINUTE).await;
     let n_launches = server.n_launches();
     assert!(n_launches > 5, "{n_launches}");
 
-    slot.want(None, Wants::default).await;
+    slot.want(None, ClientDemand::default).await;
     time::sleep(60 * MINUTE).await;
     assert_eq!(server.n_launches(), n_launches);
 }
@@ -694,18 +710,18 @@ async fn a_connection_that_goes_under_a_request_has_failed_and_its_lease_means_n
     let lease = rig.lease("a").await;
     rig.server("a").kill();
     settle().await;
-    assert_eq!(rig.state("a"), State::Failed);
+    assert_eq!(rig.state("a"), LifecycleState::Failed);
     let next = rig.lease("a").await;
-    assert_eq!(rig.state("a"), State::Active);
+    assert_eq!(rig.state("a"), LifecycleState::Active);
     drop(lease);
-    assert_eq!(rig.state("a"), State::Active, "it was a lease of the last connection");
+    assert_eq!(rig.state("a"), LifecycleState::Active, "it was a lease of the last connection");
     drop(next);
-    assert_eq!(rig.state("a"), State::Idle);
+    assert_eq!(rig.state("a"), LifecycleState::Idle);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_thousand_dials_and_closes_leave_nothing_behind() {
-    let ephemeral = with("a", |server| server.lifecycle = Lifecycle::Ephemeral);
+    let ephemeral = with("a", |server| server.lifecycle = LifecycleConfig::Ephemeral);
     let rig = Rig::new(size(5), &[ephemeral]);
     let mut n_tasks = Vec::new();
     for n_cycles in 1..=1000 {
@@ -721,7 +737,7 @@ async fn a_thousand_dials_and_closes_leave_nothing_behind() {
 #[tokio::test(start_paused = true)]
 async fn a_stop_leaves_no_process_and_takes_no_request() {
     let rig = Rig::new(size(5), &[kept("kept"), lazy("lazy"), lazy("hangs")]);
-    rig.server("hangs").behave(Manner::Hangs);
+    rig.server("hangs").behave(ServerBehaviour::Hangs);
     rig.pool.warm_up().await;
     let dialling = rig.ask("hangs", MINUTE);
     let lease = rig.lease("lazy").await;
@@ -732,7 +748,7 @@ async fn a_stop_leaves_no_process_and_takes_no_request() {
     drop(lease);
     let late = rig.slot("kept").lease(None, Instant::now() + MINUTE).await;
     assert!(matches!(late, Err(SlotError::Closing(_))));
-    assert_eq!(rig.state("kept"), State::Closed);
+    assert_eq!(rig.state("kept"), LifecycleState::Closed);
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -740,7 +756,7 @@ enum Step {
     Ask(usize),
     Release(usize),
     Kill(usize),
-    Behave(usize, Manner),
+    Behave(usize, ServerBehaviour),
     Reload { n_seats: usize, min: usize },
     Watch(bool),
     Leave(u64),
@@ -749,8 +765,8 @@ enum Step {
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let manner = prop_oneof![
-        6 => Just(Manner::Good), 1 => Just(Manner::Missing), 1 => Just(Manner::Crashes),
-        1 => Just(Manner::Clings), 1 => Just(Manner::Hangs),
+        6 => Just(ServerBehaviour::Good), 1 => Just(ServerBehaviour::Missing), 1 => Just(ServerBehaviour::Crashes),
+        1 => Just(ServerBehaviour::Clings), 1 => Just(ServerBehaviour::Hangs),
     ];
     let step = prop_oneof![
         4 => (0_usize..8).prop_map(Step::Ask),
@@ -784,18 +800,18 @@ proptest! {
             .expect("a runtime");
         let outcome: Result<(), TestCaseError> = runtime.block_on(async {
             let rules = |n_seats, min_size| {
-                config::Pool { reserve_size: 1, min_size, ..size(n_seats) }
+                config::PoolConfig { reserve_size: 1, min_size, ..size(n_seats) }
             };
             let all = [
                 lazy("lazy"),
                 lazy("other"),
-                with("ephemeral", |server| server.lifecycle = Lifecycle::Ephemeral),
-                with("exclusive", |server| server.sharing = Sharing::Exclusive { max_connections: 2 }),
+                with("ephemeral", |server| server.lifecycle = LifecycleConfig::Ephemeral),
+                with("exclusive", |server| server.sharing = SharingMode::Exclusive { max_connections: 2 }),
                 kept("kept"),
-                with("session", |server| server.sharing = Sharing::Session { max_connections: 2 }),
+                with("session", |server| server.sharing = SharingMode::Session { max_connections: 2 }),
             ];
             let rig = Rig::new(rules(n_seats, 0), &all);
-            let mut clients = [0, 1, 2].map(|key| Owner::new(key, "{}"));
+            let mut clients = [0, 1, 2].map(|key| SessionOwner::new(key, "{}"));
             let (mut room, mut asked) = (n_seats, Vec::new());
             for step in steps {
                 match step {
@@ -815,14 +831,14 @@ proptest! {
                     }
                     Step::Watch(is_watched) => {
                         let uris = is_watched.then(|| "x".to_owned()).into_iter().collect();
-                        let wants = Wants { uris, ..Wants::default() };
+                        let wants = ClientDemand { uris, ..ClientDemand::default() };
                         rig.slot("lazy").want_soon(None, || wants);
                     }
                     Step::Leave(key) => {
                         let client = &mut clients[usize::try_from(key).expect("small")];
                         client.leave();
                         rig.pool.release(client);
-                        *client = Owner::new(client.key + 3, "{}");
+                        *client = SessionOwner::new(client.key + 3, "{}");
                     }
                     Step::Wait(ms) => time::sleep(Duration::from_millis(ms)).await,
                 }
@@ -853,7 +869,7 @@ trait Giving {
     async fn abort_or_drop(self);
 }
 
-impl Giving for JoinHandle<Result<Lease, SlotError>> {
+impl Giving for JoinHandle<Result<ConnectionLease, SlotError>> {
     async fn abort_or_drop(self) {
         if self.is_finished() {
             drop(self.await);

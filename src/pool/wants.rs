@@ -5,32 +5,32 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::protocol::{Era, Level, Message, mcp::method};
+use crate::protocol::{Era, LoggingLevel, Message, mcp::method};
 
 /// What the clients of one connection want of it, all together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wants {
+pub struct ClientDemand {
     /// The lowest level that any of them has set.
-    pub level: Option<Level>,
+    pub level: Option<LoggingLevel>,
     /// The resources that any of them watches.
     pub uris: BTreeSet<String>,
 }
 
 /// What is wanted of a connection, and what its server was told.
 #[derive(Debug, Default)]
-pub(super) struct Standing {
+pub(super) struct DesiredState {
     /// Of the connection whose server was told.
     generation: u64,
-    wanted: Wants,
-    told: Wants,
+    wanted: ClientDemand,
+    told: ClientDemand,
     /// Subscriptions that the server refused, or did not answer, with the error objects as JSON text.
     refused: BTreeMap<String, String>,
 }
 
 /// What to tell the server next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Step {
-    SetLevel(Level),
+pub(super) enum ReconcileStep {
+    SetLevel(LoggingLevel),
     Subscribe(String),
     Unsubscribe(String),
     /// Have these watched and no others, at a server of the era in which one subscription is for
@@ -38,7 +38,7 @@ pub(super) enum Step {
     Watch(BTreeSet<String>),
 }
 
-impl Step {
+impl ReconcileStep {
     /// Returns the request, where it takes one.
     pub(super) fn request(&self) -> Option<Message> {
         let (method, params) = match self {
@@ -57,9 +57,9 @@ impl Step {
     }
 }
 
-impl Standing {
+impl DesiredState {
     /// Takes in what is wanted from now on.
-    pub(super) fn want(&mut self, wants: Wants) {
+    pub(super) fn want(&mut self, wants: ClientDemand) {
         // What nobody wants any more may be asked for again later.
         self.refused.retain(|uri, _| wants.uris.contains(uri));
         self.wanted = wants;
@@ -73,31 +73,31 @@ impl Standing {
     /// There is a new connection, whose server was told nothing yet.
     pub(super) fn connected(&mut self, generation: u64) {
         self.generation = generation;
-        self.told = Wants::default();
+        self.told = ClientDemand::default();
         self.refused.clear();
     }
 
     /// Returns the next step at a server of this era; `has` tells which capabilities it declared.
-    pub(super) fn next(&self, era: Era, has: impl Fn(&str) -> bool) -> Option<Step> {
+    pub(super) fn next(&self, era: Era, has: impl Fn(&str) -> bool) -> Option<ReconcileStep> {
         match era {
             Era::Legacy => self.next_request(has),
             // Each request says its own level.
             Era::Modern => {
                 let is_new = |uri: &&String| !self.refused.contains_key(*uri);
                 let uris: BTreeSet<_> = self.wanted.uris.iter().filter(is_new).cloned().collect();
-                (has("resources") && uris != self.told.uris).then_some(Step::Watch(uris))
+                (has("resources") && uris != self.told.uris).then_some(ReconcileStep::Watch(uris))
             }
         }
     }
 
-    fn next_request(&self, has: impl Fn(&str) -> bool) -> Option<Step> {
+    fn next_request(&self, has: impl Fn(&str) -> bool) -> Option<ReconcileStep> {
         // There is no way to unset a level: with nobody left who wants one, the noise ends.
-        let level = self.wanted.level.or(self.told.level.map(|_| Level::Info));
+        let level = self.wanted.level.or(self.told.level.map(|_| LoggingLevel::Info));
         if let Some(level) = level
             && self.told.level != Some(level)
             && has("logging")
         {
-            return Some(Step::SetLevel(level));
+            return Some(ReconcileStep::SetLevel(level));
         }
         if !has("resources") {
             return None;
@@ -106,19 +106,19 @@ impl Standing {
         let added = self.wanted.uris.difference(&self.told.uris).find(is_new);
         let removed = || self.told.uris.difference(&self.wanted.uris).next();
         added
-            .map(|uri| Step::Subscribe(uri.clone()))
-            .or_else(|| removed().map(|uri| Step::Unsubscribe(uri.clone())))
+            .map(|uri| ReconcileStep::Subscribe(uri.clone()))
+            .or_else(|| removed().map(|uri| ReconcileStep::Unsubscribe(uri.clone())))
     }
 
     /// Notes that a step was taken on the connection `generation`; `refusal` is an error object,
     /// as JSON text. An answer may come when there is the next connection already.
-    pub(super) fn done(&mut self, generation: u64, step: &Step, refusal: Option<&str>) {
+    pub(super) fn done(&mut self, generation: u64, step: &ReconcileStep, refusal: Option<&str>) {
         if generation != self.generation {
             return;
         }
         match step {
-            Step::SetLevel(level) => self.told.level = Some(*level),
-            Step::Subscribe(uri) => match refusal {
+            ReconcileStep::SetLevel(level) => self.told.level = Some(*level),
+            ReconcileStep::Subscribe(uri) => match refusal {
                 Some(error) => {
                     self.refused.insert(uri.clone(), error.to_owned());
                 }
@@ -126,10 +126,10 @@ impl Standing {
                     self.told.uris.insert(uri.clone());
                 }
             },
-            Step::Unsubscribe(uri) => {
+            ReconcileStep::Unsubscribe(uri) => {
                 self.told.uris.remove(uri);
             }
-            Step::Watch(uris) => match refusal {
+            ReconcileStep::Watch(uris) => match refusal {
                 Some(error) => {
                     let refusals = uris.iter().map(|uri| (uri.clone(), error.to_owned()));
                     self.watched(generation, uris, refusals.collect());
@@ -164,12 +164,12 @@ impl Standing {
 mod tests {
     use super::*;
 
-    fn wants(level: Option<Level>, uris: &[&str]) -> Wants {
-        Wants { level, uris: uris.iter().map(|uri| (*uri).to_owned()).collect() }
+    fn wants(level: Option<LoggingLevel>, uris: &[&str]) -> ClientDemand {
+        ClientDemand { level, uris: uris.iter().map(|uri| (*uri).to_owned()).collect() }
     }
 
     /// Takes every step and returns what was taken.
-    fn settle(standing: &mut Standing) -> Vec<Step> {
+    fn settle(standing: &mut DesiredState) -> Vec<ReconcileStep> {
         let mut steps = Vec::new();
         while let Some(step) = standing.next(Era::Legacy, |_| true) {
             standing.done(standing.generation, &step, None);
@@ -180,24 +180,27 @@ mod tests {
 
     #[test]
     fn the_server_is_told_only_what_changes() {
-        let mut standing = Standing::default();
-        standing.want(wants(Some(Level::Debug), &["a", "b"]));
-        let subscribe = |uri: &str| Step::Subscribe(uri.to_owned());
+        let mut standing = DesiredState::default();
+        standing.want(wants(Some(LoggingLevel::Debug), &["a", "b"]));
+        let subscribe = |uri: &str| ReconcileStep::Subscribe(uri.to_owned());
         assert_eq!(
             settle(&mut standing),
-            [Step::SetLevel(Level::Debug), subscribe("a"), subscribe("b")]
+            [ReconcileStep::SetLevel(LoggingLevel::Debug), subscribe("a"), subscribe("b")]
         );
 
-        standing.want(wants(Some(Level::Debug), &["b", "c"]));
-        assert_eq!(settle(&mut standing), [subscribe("c"), Step::Unsubscribe("a".to_owned())]);
+        standing.want(wants(Some(LoggingLevel::Debug), &["b", "c"]));
+        assert_eq!(
+            settle(&mut standing),
+            [subscribe("c"), ReconcileStep::Unsubscribe("a".to_owned())]
+        );
 
         standing.want(wants(None, &[]));
         assert_eq!(
             settle(&mut standing),
             [
-                Step::SetLevel(Level::Info),
-                Step::Unsubscribe("b".to_owned()),
-                Step::Unsubscribe("c".to_owned())
+                ReconcileStep::SetLevel(LoggingLevel::Info),
+                ReconcileStep::Unsubscribe("b".to_owned()),
+                ReconcileStep::Unsubscribe("c".to_owned())
             ]
         );
         assert!(settle(&mut standing).is_empty());
@@ -205,8 +208,8 @@ mod tests {
 
     #[test]
     fn a_new_connection_is_told_everything_again() {
-        let mut standing = Standing::default();
-        standing.want(wants(Some(Level::Error), &["a"]));
+        let mut standing = DesiredState::default();
+        standing.want(wants(Some(LoggingLevel::Error), &["a"]));
         let first = settle(&mut standing);
         standing.connected(2);
         assert_eq!(settle(&mut standing), first);
@@ -214,7 +217,7 @@ mod tests {
 
     #[test]
     fn what_the_last_server_has_taken_says_nothing_of_the_next() {
-        let mut standing = Standing::default();
+        let mut standing = DesiredState::default();
         standing.connected(1);
         standing.want(wants(None, &["a"]));
         let step = standing.next(Era::Legacy, |_| true).expect("a step");
@@ -225,7 +228,7 @@ mod tests {
 
     #[test]
     fn a_refused_subscription_is_not_asked_for_again_while_it_is_wanted() {
-        let mut standing = Standing::default();
+        let mut standing = DesiredState::default();
         standing.want(wants(None, &["a"]));
         let step = standing.next(Era::Legacy, |_| true).expect("a step");
         standing.done(0, &step, Some("{}"));
@@ -239,18 +242,18 @@ mod tests {
 
     #[test]
     fn a_server_without_sessions_is_told_all_at_once() {
-        let mut standing = Standing::default();
-        standing.want(wants(Some(Level::Debug), &["a", "b"]));
+        let mut standing = DesiredState::default();
+        standing.want(wants(Some(LoggingLevel::Debug), &["a", "b"]));
         let step = standing.next(Era::Modern, |_| true).expect("a step");
         let both = wants(None, &["a", "b"]).uris;
-        assert_eq!(step, Step::Watch(both.clone()), "and no level");
+        assert_eq!(step, ReconcileStep::Watch(both.clone()), "and no level");
         assert_eq!(step.request().map(|_| ()), None);
 
         standing.watched(0, &both, BTreeMap::from([("b".to_owned(), "{}".to_owned())]));
         assert_eq!(standing.refusal("b").as_deref(), Some("{}"));
         assert_eq!(standing.next(Era::Modern, |_| true), None, "not again");
         standing.want(wants(None, &["b"]));
-        let none = Step::Watch(BTreeSet::new());
+        let none = ReconcileStep::Watch(BTreeSet::new());
         assert_eq!(standing.next(Era::Modern, |_| true), Some(none.clone()));
         standing.done(0, &none, None);
         assert_eq!(standing.next(Era::Modern, |_| true), None);
@@ -263,12 +266,12 @@ mod tests {
 
     #[test]
     fn a_server_without_the_capability_is_told_nothing() {
-        let mut standing = Standing::default();
-        standing.want(wants(Some(Level::Debug), &["a"]));
+        let mut standing = DesiredState::default();
+        standing.want(wants(Some(LoggingLevel::Debug), &["a"]));
         assert_eq!(standing.next(Era::Legacy, |_| false), None);
         assert_eq!(
             standing.next(Era::Legacy, |capability| capability == "logging"),
-            Some(Step::SetLevel(Level::Debug))
+            Some(ReconcileStep::SetLevel(LoggingLevel::Debug))
         );
     }
 }

@@ -13,9 +13,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{
-    Members, Message,
+    Message, ObjectMembers,
     items::{RESULT_BLOCKS_MAX, all_items},
-    jsonrpc::{Part, span_in},
+    jsonrpc::{MessagePart, span_in},
     pieces,
 };
 
@@ -30,7 +30,7 @@ const SCHEME: &str = "ui://";
 
 /// Tells whether a client with these capabilities, JSON text, shows pages.
 pub fn are_taken(capabilities: &str) -> bool {
-    let extensions = Members::one(capabilities, "extensions").and_then(Members::read);
+    let extensions = ObjectMembers::one(capabilities, "extensions").and_then(ObjectMembers::read);
     extensions.is_some_and(|extensions| extensions.get(EXTENSION).is_some())
 }
 
@@ -83,11 +83,11 @@ pub fn with_exposed_page(server: &str, tool: &str) -> Option<String> {
 /// Returns the answer of `server` to `resources/read` with the URIs of pages as they are called where it
 /// is one of several. Nothing else changes.
 pub fn with_exposed_contents(server: &str, answer: &Message) -> Option<Message> {
-    let result = answer.part(Part::Result)?;
-    let contents = all_items(Members::one(result, "contents")?, RESULT_BLOCKS_MAX)?;
-    let uris = contents.into_iter().filter_map(|content| Members::one(content.get(), "uri"));
+    let result = answer.part(MessagePart::Result)?;
+    let contents = all_items(ObjectMembers::one(result, "contents")?, RESULT_BLOCKS_MAX)?;
+    let uris = contents.into_iter().filter_map(|content| ObjectMembers::one(content.get(), "uri"));
     let edits = exposed_at(server, result, uris);
-    (!edits.is_empty()).then(|| answer.with(Part::Result, &edited(result, &edits)))
+    (!edits.is_empty()).then(|| answer.with(MessagePart::Result, &edited(result, &edits)))
 }
 
 /// Returns the places in a tool, JSON text, that name its page.

@@ -9,9 +9,9 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use super::{
-    Message, ParseError, Pieces, Shape,
+    ByteChunks, Message, MessageKind, ParseError,
     items::first_items,
-    jsonrpc::{self, Part},
+    jsonrpc::{self, MessagePart},
     mcp::method,
 };
 
@@ -90,8 +90,8 @@ impl Batch {
             if message.method() == Some(method::INITIALIZE) {
                 return Err(BatchError::Initialize);
             }
-            if message.shape() == Shape::Request && !ids.insert(id(message)) {
-                let id = message.part(Part::Id).unwrap_or_default();
+            if message.shape() == MessageKind::Request && !ids.insert(id(message)) {
+                let id = message.part(MessagePart::Id).unwrap_or_default();
                 return Err(BatchError::SameId(id.to_owned()));
             }
         }
@@ -101,7 +101,7 @@ impl Batch {
     /// Tells whether anything of it is to be answered: a request, or what is no message.
     pub fn wants_answer(&self) -> bool {
         let is_silent = |member: &Result<Message, ParseError>| {
-            member.as_ref().is_ok_and(|message| message.shape() != Shape::Request)
+            member.as_ref().is_ok_and(|message| message.shape() != MessageKind::Request)
         };
         !self.members.iter().all(is_silent)
     }
@@ -120,14 +120,14 @@ enum Id {
 }
 
 fn id(message: &Message) -> Id {
-    match message.string(Part::Id) {
+    match message.string(MessagePart::Id) {
         Some(text) => Id::Text(text),
-        None => Id::Number(message.part(Part::Id).unwrap_or_default().to_owned()),
+        None => Id::Number(message.part(MessagePart::Id).unwrap_or_default().to_owned()),
     }
 }
 
 /// Joins the answers to a batch in one array, without a copy of a large one.
-pub fn merge(answers: impl IntoIterator<Item = Pieces>) -> Pieces {
+pub fn merge(answers: impl IntoIterator<Item = ByteChunks>) -> ByteChunks {
     let mut pieces = vec![Bytes::from_static(b"[")];
     for answer in answers {
         if pieces.len() > 1 {
@@ -136,7 +136,7 @@ pub fn merge(answers: impl IntoIterator<Item = Pieces>) -> Pieces {
         pieces.extend(answer);
     }
     pieces.push(Bytes::from_static(b"]"));
-    Pieces::Many(pieces)
+    ByteChunks::Many(pieces)
 }
 
 #[cfg(test)]

@@ -1,16 +1,16 @@
 //! What a client has said that it can be asked for.
 
-use super::{Members, Message, mcp::method};
+use super::{Message, ObjectMembers, mcp::method};
 
 /// Tells whether a client with these capabilities, JSON text, can be asked this. What we do not know
 /// may be asked of any client that can be told from others.
 pub fn covers(capabilities: &str, question: &Message) -> bool {
-    let declared = Members::read(capabilities).unwrap_or_default();
+    let declared = ObjectMembers::read(capabilities).unwrap_or_default();
     match question.method().unwrap_or_default() {
         method::SAMPLING => declared.get("sampling").is_some(),
         method::ROOTS_LIST => declared.get("roots").is_some(),
         method::ELICITATION => {
-            let modes = declared.get("elicitation").and_then(Members::read);
+            let modes = declared.get("elicitation").and_then(ObjectMembers::read);
             modes.is_some_and(|modes| match mode(question).as_deref() {
                 None | Some("form") => modes.is_empty() || modes.get("form").is_some(),
                 Some(other) => modes.get(other).is_some(),
@@ -33,7 +33,7 @@ pub fn of(question: &Message) -> Option<&'static str> {
 /// Returns the mode of an elicitation; the first that there was has no name.
 fn mode(question: &Message) -> Option<String> {
     let text = std::str::from_utf8(question.bytes()).ok()?;
-    Members::read(Members::one(text, "params")?)?.string("mode")
+    ObjectMembers::read(ObjectMembers::one(text, "params")?)?.string("mode")
 }
 
 #[cfg(test)]

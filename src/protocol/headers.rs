@@ -9,9 +9,9 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Map, Value};
 
 use super::{
-    Members, Message,
-    jsonrpc::Part,
-    mcp::{List, Page, method},
+    Message, ObjectMembers,
+    jsonrpc::MessagePart,
+    mcp::{ListKind, ListPage, method},
     task,
 };
 
@@ -34,8 +34,8 @@ const INTEGER_MAX: i64 = (1 << 53) - 1;
 /// Source: MCP 2026-07-28, "Standard Request Headers", and SEP-2663, "Routing Headers".
 pub fn name_of(request: &Message) -> Option<(String, bool)> {
     let part = match request.method()? {
-        method::TOOLS_CALL | method::PROMPTS_GET => Part::Name,
-        method::RESOURCES_READ => Part::Uri,
+        method::TOOLS_CALL | method::PROMPTS_GET => MessagePart::Name,
+        method::RESOURCES_READ => MessagePart::Uri,
         asked if asked.starts_with(task::PREFIX) => {
             return task::id_of(request).map(|id| (id, false));
         }
@@ -74,7 +74,7 @@ fn between_marks(text: &str) -> Option<&str> {
 
 /// An argument of a tool that travels in a header as well.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mirrored {
+pub struct HeaderParameter {
     /// The header, in lower case.
     pub header: String,
     /// Where the argument is: the names of properties, outermost first.
@@ -83,7 +83,7 @@ pub struct Mirrored {
 
 /// Why the marks in a tool's schema are of no use, and the tool with them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum MarkError {
+pub enum HeaderMarkError {
     /// What is to be the end of a header's name is none.
     #[error("`x-mcp-header` is {0}, which is not the name of a header")]
     Name(String),
@@ -102,8 +102,8 @@ pub enum MarkError {
 ///
 /// # Errors
 ///
-/// [`MarkError`] when one of the marks is not as it must be; clients leave such a tool out.
-pub fn mirrored(schema: &str) -> Result<Vec<Mirrored>, MarkError> {
+/// [`HeaderMarkError`] when one of the marks is not as it must be; clients leave such a tool out.
+pub fn mirrored(schema: &str) -> Result<Vec<HeaderParameter>, HeaderMarkError> {
     // Nearly all schemas have none.
     if !schema.contains(MARK) {
         return Ok(Vec::new());
@@ -116,14 +116,14 @@ pub fn mirrored(schema: &str) -> Result<Vec<Mirrored>, MarkError> {
 
 /// Returns the tools on a page of `tools/list`, the text of its result, whose schemas mark arguments.
 /// Those whose marks are not as they must be are none.
-pub fn marked_tools(page: &str) -> HashMap<String, Vec<Mirrored>> {
+pub fn marked_tools(page: &str) -> HashMap<String, Vec<HeaderParameter>> {
     // Nearly all pages have none.
     if !page.contains(MARK) {
         return HashMap::new();
     }
-    let items = Page::read(List::Tools, page).map(|page| page.items).unwrap_or_default();
+    let items = ListPage::read(ListKind::Tools, page).map(|page| page.items).unwrap_or_default();
     let marked = items.into_iter().filter_map(|tool| {
-        let schema = Members::read(tool.json())?.get("inputSchema")?.to_owned();
+        let schema = ObjectMembers::read(tool.json())?.get("inputSchema")?.to_owned();
         let marks = mirrored(&schema).ok().filter(|marks| !marks.is_empty())?;
         Some((tool.key, marks))
     });
@@ -134,15 +134,15 @@ pub fn marked_tools(page: &str) -> HashMap<String, Vec<Mirrored>> {
 fn collect(
     schema: &Value,
     path: Option<&[&str]>,
-    found: &mut Vec<Mirrored>,
-) -> Result<(), MarkError> {
+    found: &mut Vec<HeaderParameter>,
+) -> Result<(), HeaderMarkError> {
     let Value::Object(schema) = schema else { return Ok(()) };
     if let Some(mark) = schema.get(MARK) {
         let path = path.filter(|path| !path.is_empty());
-        let path = path.ok_or_else(|| MarkError::Place(mark.to_string()))?;
+        let path = path.ok_or_else(|| HeaderMarkError::Place(mark.to_string()))?;
         let one = marked(mark, schema, path)?;
         if found.iter().any(|other| other.header == one.header) {
-            return Err(MarkError::Twice(one.header));
+            return Err(HeaderMarkError::Twice(one.header));
         }
         found.push(one);
     }
@@ -186,9 +186,13 @@ fn collect(
     Ok(())
 }
 
-fn marked(mark: &Value, schema: &Map<String, Value>, path: &[&str]) -> Result<Mirrored, MarkError> {
+fn marked(
+    mark: &Value,
+    schema: &Map<String, Value>,
+    path: &[&str],
+) -> Result<HeaderParameter, HeaderMarkError> {
     let name = mark.as_str().filter(|name| is_token(name));
-    let name = name.ok_or_else(|| MarkError::Name(mark.to_string()))?;
+    let name = name.ok_or_else(|| HeaderMarkError::Name(mark.to_string()))?;
     let is_simple = |kind: &Value| kind == "integer" || kind == "string" || kind == "boolean";
     let is_fit = match schema.get("type") {
         Some(Value::Array(kinds)) => {
@@ -199,10 +203,10 @@ fn marked(mark: &Value, schema: &Map<String, Value>, path: &[&str]) -> Result<Mi
         None => false,
     };
     if !is_fit {
-        return Err(MarkError::Kind(name.to_owned()));
+        return Err(HeaderMarkError::Kind(name.to_owned()));
     }
     let header = format!("{ARGUMENT_PREFIX}{}", name.to_ascii_lowercase());
-    Ok(Mirrored { header, path: path.iter().map(|&name| name.to_owned()).collect() })
+    Ok(HeaderParameter { header, path: path.iter().map(|&name| name.to_owned()).collect() })
 }
 
 /// Tells whether `name` can be part of a header's name. Source: RFC 9110, "tchar".
@@ -214,10 +218,10 @@ fn is_token(name: &str) -> bool {
 /// Returns the arguments of a tool call, as JSON text.
 pub fn arguments(call: &Message) -> Option<String> {
     let text = std::str::from_utf8(call.bytes()).ok()?;
-    Members::one(Members::one(text, "params")?, "arguments").map(str::to_owned)
+    ObjectMembers::one(ObjectMembers::one(text, "params")?, "arguments").map(str::to_owned)
 }
 
-impl Mirrored {
+impl HeaderParameter {
     /// Returns the value that the header must have, not encoded yet; nothing where there is no
     /// argument, or none that a header could carry.
     pub fn value(&self, arguments: &Value) -> Option<String> {

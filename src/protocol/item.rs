@@ -7,11 +7,11 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::mcp::List;
+use super::mcp::ListKind;
 
 /// An item that is kept from clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rejected {
+pub struct RejectedItem {
     /// Where it stands on its page, the first at 0.
     pub position: usize,
     /// Its name, URI or URI template, or its number where it has none.
@@ -23,7 +23,7 @@ pub struct Rejected {
 /// What is looked at.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Peek<'a> {
+pub(super) struct ItemScan<'a> {
     #[serde(borrow)]
     pub(super) name: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -38,7 +38,7 @@ pub(super) struct Peek<'a> {
     arguments: Option<&'a RawValue>,
 }
 
-impl<'a> Peek<'a> {
+impl<'a> ItemScan<'a> {
     /// Reads an item, as JSON text.
     ///
     /// # Errors
@@ -54,32 +54,32 @@ impl<'a> Peek<'a> {
     }
 
     /// Returns the member by which the item is called.
-    pub(super) fn key(&self, list: List) -> Option<&'a RawValue> {
+    pub(super) fn key(&self, list: ListKind) -> Option<&'a RawValue> {
         match list {
-            List::Tools | List::Prompts => self.name,
-            List::Resources => self.uri,
-            List::ResourceTemplates => self.uri_template,
+            ListKind::Tools | ListKind::Prompts => self.name,
+            ListKind::Resources => self.uri,
+            ListKind::ResourceTemplates => self.uri_template,
         }
     }
 
     /// Returns what is wrong with an item of `list` that is called `key`.
-    pub(super) fn flaw(&self, list: List, key: &str) -> Option<&'static str> {
+    pub(super) fn flaw(&self, list: ListKind, key: &str) -> Option<&'static str> {
         if key.is_empty() {
             return Some(match list {
-                List::Tools | List::Prompts => "it has an empty `name`",
-                List::Resources => "it has an empty `uri`",
-                List::ResourceTemplates => "it has an empty `uriTemplate`",
+                ListKind::Tools | ListKind::Prompts => "it has an empty `name`",
+                ListKind::Resources => "it has an empty `uri`",
+                ListKind::ResourceTemplates => "it has an empty `uriTemplate`",
             });
         }
         match list {
-            List::Tools => self.flaw_of_tool(),
-            List::Prompts => match self.arguments {
+            ListKind::Tools => self.flaw_of_tool(),
+            ListKind::Prompts => match self.arguments {
                 Some(arguments) if !is_array_of::<&RawValue>(arguments) => {
                     Some("its `arguments` are not an array")
                 }
                 _ => None,
             },
-            List::Resources | List::ResourceTemplates => match self.name {
+            ListKind::Resources | ListKind::ResourceTemplates => match self.name {
                 Some(name) if is_string(name) => None,
                 _ => Some("it has no `name`"),
             },
@@ -132,8 +132,8 @@ fn is_array_of<'a, T: Deserialize<'a>>(value: &'a RawValue) -> bool {
 mod tests {
     use super::*;
 
-    fn flaw(list: List, json: &str) -> Option<&'static str> {
-        let peek = match Peek::read(json) {
+    fn flaw(list: ListKind, json: &str) -> Option<&'static str> {
+        let peek = match ItemScan::read(json) {
             Ok(peek) => peek,
             Err(reason) => return Some(reason),
         };
@@ -143,8 +143,8 @@ mod tests {
 
     #[test]
     fn each_flaw_is_named_and_what_is_only_unusual_is_none() {
-        let (tools, prompts) = (List::Tools, List::Prompts);
-        let (resources, templates) = (List::Resources, List::ResourceTemplates);
+        let (tools, prompts) = (ListKind::Tools, ListKind::Prompts);
+        let (resources, templates) = (ListKind::Resources, ListKind::ResourceTemplates);
         let object = r#""inputSchema":{"type":"object"}"#;
         let input =
             |more: &str| format!(r#"{{"name":"a","inputSchema":{{"type":"object",{more}}}}}"#);

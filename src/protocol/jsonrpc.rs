@@ -15,27 +15,27 @@ use serde_json::value::RawValue;
 use super::{
     depth::{self, DEPTH_MAX},
     mcp::method,
-    pieces::Pieces,
+    pieces::ByteChunks,
     span::Span,
 };
 
 mod params;
 mod rewrite;
 
-use params::Params;
+use params::ParamSpans;
 
 /// A JSON-RPC 2.0 message: a request, a notification or a response.
 #[derive(Clone)]
 pub struct Message {
     bytes: Bytes,
-    shape: Shape,
+    shape: MessageKind,
     method: Option<Cow<'static, str>>,
     spans: Spans,
 }
 
 /// What kind of message it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
+pub enum MessageKind {
     /// Has a method and an id: wants an answer.
     Request,
     /// Has a method and no id: wants none.
@@ -46,7 +46,7 @@ pub enum Shape {
 
 /// A value in a message that a hop may read or rewrite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum MessagePart {
     /// The message's `id`.
     Id,
     /// `params._meta`.
@@ -81,7 +81,7 @@ pub enum Part {
     Error,
 }
 
-const N_PARTS: usize = Part::Error as usize + 1;
+const N_PARTS: usize = MessagePart::Error as usize + 1;
 type Spans = [Span; N_PARTS];
 
 /// Why bytes are not a JSON-RPC message.
@@ -109,7 +109,7 @@ pub enum ParseError {
     #[error("arrays and objects in it are nested deeper than {DEPTH_MAX} levels")]
     TooDeep {
         /// The kind of the message.
-        shape: Shape,
+        shape: MessageKind,
         /// Its id as JSON text, if it has one.
         id: Option<Box<str>>,
     },
@@ -173,30 +173,30 @@ impl Message {
         }
         let shape = envelope.shape()?;
         let mut spans = Spans::default();
-        let mut mark = |part: Part, raw: Option<&RawValue>| {
+        let mut mark = |part: MessagePart, raw: Option<&RawValue>| {
             spans[part as usize] = raw.map(|raw| span_in(text, raw.get())).into();
         };
-        mark(Part::Id, envelope.id);
-        mark(Part::Result, envelope.result);
-        mark(Part::Error, envelope.error);
+        mark(MessagePart::Id, envelope.id);
+        mark(MessagePart::Result, envelope.result);
+        mark(MessagePart::Error, envelope.error);
         if let Some(params) = envelope.params {
             // A request has its token in `_meta`; a member of that name beside it is somebody's own.
             let is_progress =
                 envelope.method.as_ref().is_some_and(|Text(name)| name == method::PROGRESS);
             let token = if is_progress { params.token } else { params.meta_token };
-            mark(Part::Meta, params.meta);
-            mark(Part::ProgressToken, token);
-            mark(Part::CancelledId, params.request_id);
-            mark(Part::Name, params.name);
-            mark(Part::Uri, params.uri);
-            mark(Part::Cursor, params.cursor);
-            mark(Part::ProtocolVersion, params.protocol_version);
-            mark(Part::Capabilities, params.capabilities);
-            mark(Part::Level, params.level);
-            mark(Part::Progress, params.progress);
-            mark(Part::RequestState, params.request_state);
-            mark(Part::InputResponses, params.input_responses);
-            mark(Part::Reference, params.reference);
+            mark(MessagePart::Meta, params.meta);
+            mark(MessagePart::ProgressToken, token);
+            mark(MessagePart::CancelledId, params.request_id);
+            mark(MessagePart::Name, params.name);
+            mark(MessagePart::Uri, params.uri);
+            mark(MessagePart::Cursor, params.cursor);
+            mark(MessagePart::ProtocolVersion, params.protocol_version);
+            mark(MessagePart::Capabilities, params.capabilities);
+            mark(MessagePart::Level, params.level);
+            mark(MessagePart::Progress, params.progress);
+            mark(MessagePart::RequestState, params.request_state);
+            mark(MessagePart::InputResponses, params.input_responses);
+            mark(MessagePart::Reference, params.reference);
         }
         // The usual ones are not copied.
         let method = envelope.method.map(|Text(name)| match method::known(&name) {
@@ -205,7 +205,7 @@ impl Message {
         });
         let message = Self { shape, method, spans, bytes };
         if has_depth_max && message.is_too_deep() {
-            let id = message.part(Part::Id).map(Into::into);
+            let id = message.part(MessagePart::Id).map(Into::into);
             return Err(ParseError::TooDeep { shape, id });
         }
         Ok(message)
@@ -254,7 +254,7 @@ impl Message {
     }
 
     /// Returns what kind of message it is.
-    pub fn shape(&self) -> Shape {
+    pub fn shape(&self) -> MessageKind {
         self.shape
     }
 
@@ -264,19 +264,19 @@ impl Message {
     }
 
     /// Returns `part` as JSON text.
-    pub fn part(&self, part: Part) -> Option<&str> {
+    pub fn part(&self, part: MessagePart) -> Option<&str> {
         let range = self.range(part)?;
         // The span was cut from valid UTF-8 at the borders of a JSON value.
         std::str::from_utf8(&self.bytes[range]).ok()
     }
 
     /// Returns `part` where it is a JSON string, unescaped.
-    pub fn string(&self, part: Part) -> Option<String> {
+    pub fn string(&self, part: MessagePart) -> Option<String> {
         serde_json::from_str(self.part(part)?).ok()
     }
 
     /// Returns `part` where it is an unsigned integer, as the ids and tokens are that we hand out.
-    pub fn integer(&self, part: Part) -> Option<u64> {
+    pub fn integer(&self, part: MessagePart) -> Option<u64> {
         self.part(part)?.parse().ok()
     }
 
@@ -299,21 +299,21 @@ impl Message {
 
     /// Returns the bytes with each named part replaced by JSON text; a part that the message does
     /// not have is left out.
-    pub fn edit<const N: usize>(&self, edits: [(Part, &str); N]) -> Bytes {
+    pub fn edit<const N: usize>(&self, edits: [(MessagePart, &str); N]) -> Bytes {
         self.edit_in_pieces(edits).join()
     }
 
     /// As [`Message::edit`], without a copy of a large message.
-    pub fn edit_in_pieces<const N: usize>(&self, edits: [(Part, &str); N]) -> Pieces {
+    pub fn edit_in_pieces<const N: usize>(&self, edits: [(MessagePart, &str); N]) -> ByteChunks {
         let mut edits = edits.map(|(part, text)| (self.range(part), text));
         edits.sort_by_key(|(range, _)| range.as_ref().map(|range| range.start));
         let present = |(range, text): (Option<Range<usize>>, _)| Some((range?, text));
-        Pieces::splice(&self.bytes, edits.into_iter().filter_map(present))
+        ByteChunks::splice(&self.bytes, edits.into_iter().filter_map(present))
     }
 
     /// Returns the message with one part replaced by JSON text, without another scan.
     #[must_use]
-    pub fn with(&self, part: Part, text: &str) -> Self {
+    pub fn with(&self, part: MessagePart, text: &str) -> Self {
         let Some(range) = self.spans[part as usize].get() else { return self.clone() };
         let end = range.start + u32::try_from(text.len()).unwrap_or(u32::MAX);
         let shifted = |offset: u32| offset - range.end + end;
@@ -332,7 +332,7 @@ impl Message {
         }
     }
 
-    fn range(&self, part: Part) -> Option<Range<usize>> {
+    fn range(&self, part: MessagePart) -> Option<Range<usize>> {
         let range = self.spans[part as usize].get()?;
         Some(range.start as usize..range.end as usize)
     }
@@ -366,7 +366,7 @@ struct Envelope<'a> {
     #[serde(borrow)]
     method: Option<Text<'a>>,
     #[serde(borrow)]
-    params: Option<Params<'a>>,
+    params: Option<ParamSpans<'a>>,
     #[serde(default, borrow, deserialize_with = "present")]
     result: Option<&'a RawValue>,
     #[serde(default, borrow, deserialize_with = "present")]
@@ -379,15 +379,15 @@ struct Envelope<'a> {
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
 impl Envelope<'_> {
-    fn shape(&self) -> Result<Shape, ParseError> {
+    fn shape(&self) -> Result<MessageKind, ParseError> {
         let id = self.id.map(|id| id.get().as_bytes()[0]);
         match (self.method.is_some(), id, self.result.is_some(), self.error.is_some()) {
-            (true, None, false, false) => Ok(Shape::Notification),
-            (true, Some(b'"' | b'-' | b'0'..=b'9'), false, false) => Ok(Shape::Request),
+            (true, None, false, false) => Ok(MessageKind::Notification),
+            (true, Some(b'"' | b'-' | b'0'..=b'9'), false, false) => Ok(MessageKind::Request),
             (true, Some(_), false, false) => Err(ParseError::Shape("`id` is a string or a number")),
             // A null id answers a request that could not be read.
             (false, Some(b'"' | b'-' | b'0'..=b'9' | b'n'), result, error) if result != error => {
-                Ok(Shape::Response)
+                Ok(MessageKind::Response)
             }
             _ => Err(ParseError::Shape(
                 "a request has `method` and `id`, a response `id` and either `result` or `error`",

@@ -1,11 +1,11 @@
 //! How grave a log message of a server is.
 
-use super::{Message, jsonrpc::Part};
+use super::{Message, jsonrpc::MessagePart};
 
 /// A level of `notifications/message`, least grave first. Source: RFC 5424 by way of MCP, "Logging".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "the names are those of syslog")]
-pub enum Level {
+pub enum LoggingLevel {
     Debug,
     Info,
     Notice,
@@ -16,7 +16,7 @@ pub enum Level {
     Emergency,
 }
 
-impl Level {
+impl LoggingLevel {
     /// Every level, least grave first.
     pub const ALL: [Self; 8] = [
         Self::Debug,
@@ -36,7 +36,7 @@ impl Level {
 
     /// Returns the level of a log message; one that we do not know is as grave as can be.
     pub fn of(message: &Message) -> Self {
-        let named = message.string(Part::Level);
+        let named = message.string(MessagePart::Level);
         named.and_then(|name| Self::named(&name)).unwrap_or(Self::Emergency)
     }
 
@@ -61,8 +61,12 @@ mod tests {
 
     #[test]
     fn levels_are_known_by_their_names_and_ordered_by_gravity() {
-        assert!(Level::ALL.is_sorted());
-        assert!(Level::ALL.into_iter().all(|level| Level::named(level.name()) == Some(level)));
-        assert_eq!(Level::named("verbose"), None);
+        assert!(LoggingLevel::ALL.is_sorted());
+        assert!(
+            LoggingLevel::ALL
+                .into_iter()
+                .all(|level| LoggingLevel::named(level.name()) == Some(level))
+        );
+        assert_eq!(LoggingLevel::named("verbose"), None);
     }
 }

@@ -6,11 +6,11 @@ use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Era, Members,
-    item::{Peek, Rejected},
+    Era, ObjectMembers,
+    item::{ItemScan, RejectedItem},
     items::{LIST_ITEMS_MAX, first_items},
     jsonrpc, pieces,
-    task::{self, Offer},
+    task::{self, TaskCapability},
     version,
 };
 
@@ -140,7 +140,7 @@ pub fn initialize_params(capabilities: &str) -> String {
 
 /// What a server said about itself in its `initialize` result, or in that of `server/discover`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Profile {
+pub struct ServerProfile {
     /// The protocol version that it is spoken to in.
     pub protocol_version: String,
     /// The whole result, members that we do not know included.
@@ -149,7 +149,7 @@ pub struct Profile {
 
 /// Why what a server said about itself is of no use.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ProfileError {
+pub enum ServerProfileError {
     /// Not an object with a `protocolVersion`.
     #[error("its `initialize` result has no `protocolVersion`")]
     NoVersion,
@@ -161,20 +161,20 @@ pub enum ProfileError {
     Version(String),
 }
 
-impl Profile {
+impl ServerProfile {
     /// Reads the result of `initialize`, as JSON text.
     ///
     /// # Errors
     ///
-    /// [`ProfileError`] when there is no protocol version that we can speak.
-    pub fn read(result: &str) -> Result<Self, ProfileError> {
+    /// [`ServerProfileError`] when there is no protocol version that we can speak.
+    pub fn read(result: &str) -> Result<Self, ServerProfileError> {
         let result: Map<String, Value> =
-            serde_json::from_str(result).map_err(|_| ProfileError::NoVersion)?;
+            serde_json::from_str(result).map_err(|_| ServerProfileError::NoVersion)?;
         let Some(Value::String(protocol_version)) = result.get("protocolVersion") else {
-            return Err(ProfileError::NoVersion);
+            return Err(ServerProfileError::NoVersion);
         };
         if !version::is_legacy(protocol_version) {
-            return Err(ProfileError::Version(protocol_version.clone()));
+            return Err(ServerProfileError::Version(protocol_version.clone()));
         }
         Ok(Self { protocol_version: protocol_version.clone(), result })
     }
@@ -200,7 +200,12 @@ impl Profile {
     /// Without a `standing` connection there is nothing that could notify the client, so change
     /// notices, subscriptions and log levels are not declared: declaring them and staying silent
     /// would be worse than leaving them out. Of the server's tasks those on `offer` are declared.
-    pub fn for_client(&self, asked: Option<&str>, is_standing: bool, offer: Offer) -> Value {
+    pub fn for_client(
+        &self,
+        asked: Option<&str>,
+        is_standing: bool,
+        offer: TaskCapability,
+    ) -> Value {
         let mut result = match self.era() {
             Era::Legacy => self.result.clone(),
             Era::Modern => self.as_initialized(),
@@ -229,7 +234,7 @@ pub fn leave_out_notices(capabilities: &mut Value) {
 
 /// A list that servers offer and the `direct` view merges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum List {
+pub enum ListKind {
     /// `tools/list`
     Tools,
     /// `prompts/list`
@@ -240,7 +245,7 @@ pub enum List {
     ResourceTemplates,
 }
 
-impl List {
+impl ListKind {
     /// Returns the method that asks for it.
     pub fn method(self) -> &'static str {
         match self {
@@ -307,7 +312,7 @@ impl List {
 
 /// One item of a list: its JSON text and the name or URI that identifies it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Item {
+pub struct ListItem {
     /// The name, URI or URI template.
     pub key: String,
     json: Box<str>,
@@ -316,11 +321,11 @@ pub struct Item {
 
 /// One page of a list.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Page {
+pub struct ListPage {
     /// The usable items in the order of the server.
-    pub items: Vec<Item>,
+    pub items: Vec<ListItem>,
     /// The others, which are kept from clients.
-    pub rejected: Vec<Rejected>,
+    pub rejected: Vec<RejectedItem>,
     /// The cursor of the next page.
     pub next: Option<String>,
     /// For how long it is good, as its server says, in the modern era only.
@@ -330,9 +335,9 @@ pub struct Page {
 /// A list result that is not a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("its `{}` result has no array `{}`", .0.method(), .0.member())]
-pub struct NotAList(pub List);
+pub struct ListResultError(pub ListKind);
 
-impl Page {
+impl ListPage {
     /// Reads the result of a list request, as JSON text.
     ///
     /// An item that clients would choke on is rejected alone: one tool without an input schema
@@ -340,10 +345,10 @@ impl Page {
     ///
     /// # Errors
     ///
-    /// [`NotAList`] when the result has no such array.
-    pub fn read(list: List, result: &str) -> Result<Self, NotAList> {
-        let result = Members::read(result).ok_or(NotAList(list))?;
-        let items = result.get(list.member()).ok_or(NotAList(list))?;
+    /// [`ListResultError`] when the result has no such array.
+    pub fn read(list: ListKind, result: &str) -> Result<Self, ListResultError> {
+        let result = ObjectMembers::read(result).ok_or(ListResultError(list))?;
+        let items = result.get(list.member()).ok_or(ListResultError(list))?;
         Ok(Self {
             next: result.get("nextCursor").and_then(|next| serde_json::from_str(next).ok()),
             ttl: result.get("ttlMs").and_then(|ttl| ttl.parse().ok().map(Duration::from_millis)),
@@ -355,16 +360,16 @@ impl Page {
     ///
     /// # Errors
     ///
-    /// [`NotAList`] when it is no array.
-    pub fn of_items(list: List, items: &str) -> Result<Self, NotAList> {
-        let (items, _) = first_items(items, LIST_ITEMS_MAX).map_err(|_| NotAList(list))?;
+    /// [`ListResultError`] when it is no array.
+    pub fn of_items(list: ListKind, items: &str) -> Result<Self, ListResultError> {
+        let (items, _) = first_items(items, LIST_ITEMS_MAX).map_err(|_| ListResultError(list))?;
         let mut page = Self::default();
         let mut keys = HashSet::new();
         for (position, json) in items.iter().enumerate() {
-            let item = Item::read(list, json.get(), position).and_then(|item| {
+            let item = ListItem::read(list, json.get(), position).and_then(|item| {
                 match keys.insert(item.key.clone()) {
                     true => Ok(item),
-                    false => Err(Rejected { position, item: item.key, reason: TWICE }),
+                    false => Err(RejectedItem { position, item: item.key, reason: TWICE }),
                 }
             });
             match item {
@@ -379,11 +384,11 @@ impl Page {
     /// kept from clients or `is_hidden` from this one; everything else is as it was.
     pub fn without_rejected(
         &self,
-        list: List,
+        list: ListKind,
         result: &str,
         is_hidden: impl Fn(&str) -> bool,
     ) -> Option<String> {
-        let array = Members::one(result, list.member())?;
+        let array = ObjectMembers::one(result, list.member())?;
         let (items, _) = first_items(array, LIST_ITEMS_MAX).ok()?;
         let is_kept =
             |position: usize| self.rejected.iter().all(|found| found.position != position);
@@ -400,24 +405,24 @@ impl Page {
 
 /// Tells whether a block of a result, JSON text, is a text.
 pub fn is_text_block(block: &str) -> bool {
-    Members::read(block).and_then(|block| block.string("type")).as_deref() == Some("text")
+    ObjectMembers::read(block).and_then(|block| block.string("type")).as_deref() == Some("text")
 }
 
 /// What is wrong with an item that is called as one before it.
 pub const TWICE: &str = "it is listed twice";
 
-impl Item {
-    fn read(list: List, json: &str, position: usize) -> Result<Self, Rejected> {
+impl ListItem {
+    fn read(list: ListKind, json: &str, position: usize) -> Result<Self, RejectedItem> {
         let numbered = || format!("#{}", position + 1);
-        let rejected = |item: String, reason| Rejected { position, item, reason };
-        let peek = Peek::read(json).map_err(|reason| rejected(numbered(), reason))?;
+        let rejected = |item: String, reason| RejectedItem { position, item, reason };
+        let peek = ItemScan::read(json).map_err(|reason| rejected(numbered(), reason))?;
         let raw = peek.key(list);
         let key = raw.and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
         let (Some(raw), Some(key)) = (raw, key) else {
             let reason = match list {
-                List::Tools | List::Prompts => "it has no `name`",
-                List::Resources => "it has no `uri`",
-                List::ResourceTemplates => "it has no `uriTemplate`",
+                ListKind::Tools | ListKind::Prompts => "it has no `name`",
+                ListKind::Resources => "it has no `uri`",
+                ListKind::ResourceTemplates => "it has no `uriTemplate`",
             };
             return Err(rejected(numbered(), reason));
         };
@@ -447,8 +452,8 @@ mod tests {
 
     #[test]
     fn a_page_keeps_good_tools_and_says_what_is_wrong_with_the_others() {
-        let page = Page::read(
-            List::Tools,
+        let page = ListPage::read(
+            ListKind::Tools,
             r#"{"tools":[{"x":1e400,"name":"a","inputSchema":{"type":"object"}},{"name":"b"},{"name":"c","inputSchema":{"type":"array"}},{"description":"d"},7],"nextCursor":"2"}"#,
         )
         .expect("a list");
@@ -476,9 +481,9 @@ mod tests {
             (r#"[{"name":""}]"#.to_owned(), "[]".to_owned()),
         ] {
             let result = page(&items);
-            let read = Page::read(List::Tools, &result).expect("a list");
+            let read = ListPage::read(ListKind::Tools, &result).expect("a list");
             assert_eq!(
-                read.without_rejected(List::Tools, &result, |_| false),
+                read.without_rejected(ListKind::Tools, &result, |_| false),
                 Some(page(&expected))
             );
             assert_eq!(read.next.as_deref(), Some("2"));
@@ -487,27 +492,28 @@ mod tests {
 
     #[test]
     fn resources_are_known_by_their_uri() {
-        let page = Page::read(List::Resources, r#"{"resources":[{"name":"n","uri":"a:b"}]}"#)
-            .expect("a list");
+        let page =
+            ListPage::read(ListKind::Resources, r#"{"resources":[{"name":"n","uri":"a:b"}]}"#)
+                .expect("a list");
         assert_eq!(page.items[0].key, "a:b");
         assert_eq!(
-            Page::read(List::Resources, "{}").expect_err("no list").to_string(),
+            ListPage::read(ListKind::Resources, "{}").expect_err("no list").to_string(),
             "its `resources/list` result has no array `resources`"
         );
     }
 
     #[test]
     fn a_client_is_told_only_what_we_carry() {
-        let profile = Profile::read(
+        let profile = ServerProfile::read(
             r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true},"resources":{"subscribe":true},"logging":{},"completions":{}},"serverInfo":{"name":"s","version":"1"},"instructions":"i","future":1}"#,
         )
         .expect("a profile");
 
         assert_eq!(
-            profile.for_client(Some("2025-06-18"), false, Offer::ById),
+            profile.for_client(Some("2025-06-18"), false, TaskCapability::ById),
             json!({"protocolVersion":"2025-06-18","capabilities":{"tools":{},"resources":{},"completions":{}},"serverInfo":{"name":"s","version":"1"},"instructions":"i","future":1})
         );
-        let standing = profile.for_client(None, true, Offer::ById);
+        let standing = profile.for_client(None, true, TaskCapability::ById);
         assert_eq!(standing["capabilities"], profile.result["capabilities"]);
         assert!(profile.has("tools") && !profile.has("prompts"));
     }
@@ -515,9 +521,9 @@ mod tests {
     #[test]
     fn a_server_of_an_unknown_version_is_refused() {
         assert_eq!(
-            Profile::read(r#"{"protocolVersion":"2026-07-28"}"#),
-            Err(ProfileError::Version("2026-07-28".into()))
+            ServerProfile::read(r#"{"protocolVersion":"2026-07-28"}"#),
+            Err(ServerProfileError::Version("2026-07-28".into()))
         );
-        assert_eq!(Profile::read("[]"), Err(ProfileError::NoVersion));
+        assert_eq!(ServerProfile::read("[]"), Err(ServerProfileError::NoVersion));
     }
 }

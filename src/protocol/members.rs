@@ -16,9 +16,9 @@ const MEMBERS_MAX: usize = 100_000;
 
 /// The members of an object: at most 100,000.
 #[derive(Clone, Debug, Default)]
-pub struct Members<'a>(Vec<(String, Cow<'a, str>)>);
+pub struct ObjectMembers<'a>(Vec<(String, Cow<'a, str>)>);
 
-impl<'a> Members<'a> {
+impl<'a> ObjectMembers<'a> {
     /// Returns the members of `json`, if it is an object of at most 100,000 members. The protocol does
     /// not say which of two members with the same name counts: both stay.
     pub fn read(json: &'a str) -> Option<Self> {
@@ -67,9 +67,9 @@ impl<'a> Members<'a> {
     }
 
     /// Edits the members of the object `name`, if it is one; without any left, it goes itself.
-    pub fn within(&mut self, name: &str, edit: impl FnOnce(&mut Members<'_>)) {
+    pub fn within(&mut self, name: &str, edit: impl FnOnce(&mut ObjectMembers<'_>)) {
         let Some(text) = self.get(name).map(str::to_owned) else { return };
-        let Some(mut inner) = Members::read(&text) else { return };
+        let Some(mut inner) = ObjectMembers::read(&text) else { return };
         edit(&mut inner);
         if inner.is_empty() {
             self.take(name);
@@ -81,7 +81,7 @@ impl<'a> Members<'a> {
     /// Sets the member `name` of the object `object`, which is made where it is missing or none.
     pub fn set_within(&mut self, object: &str, name: &str, value: &str) {
         let text = self.get(object).unwrap_or("{}").to_owned();
-        let mut inner = Members::read(&text).unwrap_or_default();
+        let mut inner = ObjectMembers::read(&text).unwrap_or_default();
         inner.set(name, value);
         self.set(object, inner.to_string());
     }
@@ -108,7 +108,7 @@ impl<'a> Members<'a> {
     }
 }
 
-impl<'a> IntoIterator for Members<'a> {
+impl<'a> IntoIterator for ObjectMembers<'a> {
     type Item = (String, Cow<'a, str>);
     type IntoIter = vec::IntoIter<Self::Item>;
 
@@ -148,7 +148,7 @@ fn surrogate(json: &str) -> Option<u16> {
 }
 
 /// Writes the object as JSON text.
-impl fmt::Display for Members<'_> {
+impl fmt::Display for ObjectMembers<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("{")?;
         for (index, (name, value)) in self.0.iter().enumerate() {
@@ -159,12 +159,12 @@ impl fmt::Display for Members<'_> {
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for ObjectMembers<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Reader;
 
         impl<'de> Visitor<'de> for Reader {
-            type Value = Members<'de>;
+            type Value = ObjectMembers<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
@@ -178,7 +178,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
                     }
                     members.push((name, Cow::Borrowed(value.get())));
                 }
-                Ok(Members(members))
+                Ok(ObjectMembers(members))
             }
         }
 
@@ -199,16 +199,16 @@ mod tests {
             (r#""\ud800\u0041ä""#, "\u{fffd}Aä"),
         ] {
             let object = format!(r#"{{"a":{json}}}"#);
-            let members = Members::read(&object).expect("an object");
+            let members = ObjectMembers::read(&object).expect("an object");
             assert_eq!(members.string("a").as_deref(), Some(expected), "{json}");
         }
-        assert_eq!(Members::read(r#"{"a":7}"#).expect("an object").string("a"), None);
+        assert_eq!(ObjectMembers::read(r#"{"a":7}"#).expect("an object").string("a"), None);
     }
 
     #[test]
     fn what_is_not_touched_stays_as_it_is() {
         let mut members =
-            Members::read(r#"{ "a":1e400, "b" : [1.0],"c":"x\u0041"}"#).expect("an object");
+            ObjectMembers::read(r#"{ "a":1e400, "b" : [1.0],"c":"x\u0041"}"#).expect("an object");
         assert_eq!(members.string("c").as_deref(), Some("xA"));
         members.set("b", "2");
         members.set("d", "{}");
@@ -220,15 +220,16 @@ mod tests {
     #[test]
     fn only_an_object_has_members() {
         for other in ["[]", "1", "null", "{", ""] {
-            assert!(Members::read(other).is_none(), "{other}");
+            assert!(ObjectMembers::read(other).is_none(), "{other}");
         }
-        assert!(Members::read("{}").expect("an object").is_empty());
+        assert!(ObjectMembers::read("{}").expect("an object").is_empty());
     }
 
     #[test]
     fn an_object_within_goes_with_its_last_member() {
-        let mut members = Members::read(r#"{"a":{"b":1,"c":1e400},"d":7}"#).expect("an object");
-        let without = |name| move |inner: &mut Members<'_>| drop(inner.take(name));
+        let mut members =
+            ObjectMembers::read(r#"{"a":{"b":1,"c":1e400},"d":7}"#).expect("an object");
+        let without = |name| move |inner: &mut ObjectMembers<'_>| drop(inner.take(name));
         members.within("a", without("b"));
         members.within("d", without("b"));
         members.within("z", without("b"));
@@ -239,7 +240,7 @@ mod tests {
 
     #[test]
     fn a_member_that_is_there_twice_goes_with_both() {
-        let mut members = Members::read(r#"{"a":1,"a":2,"b":3}"#).expect("an object");
+        let mut members = ObjectMembers::read(r#"{"a":1,"a":2,"b":3}"#).expect("an object");
         assert_eq!(members.take("a").as_deref(), Some("1"));
         assert_eq!(members.to_string(), r#"{"b":3}"#);
     }

@@ -25,8 +25,8 @@ pub mod version;
 
 pub use batch::{Batch, BatchError};
 pub use error::RpcError;
-pub use jsonrpc::{Message, ParseError, Shape};
-pub use level::Level;
-pub use members::Members;
-pub use pieces::Pieces;
+pub use jsonrpc::{Message, MessageKind, ParseError};
+pub use level::LoggingLevel;
+pub use members::ObjectMembers;
+pub use pieces::ByteChunks;
 pub use version::Era;

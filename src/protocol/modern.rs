@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::{Level, Members, Message, jsonrpc::Part};
+use super::{LoggingLevel, Message, ObjectMembers, jsonrpc::MessagePart};
 
 /// The version that a request is written in.
 pub const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
@@ -23,18 +23,18 @@ pub const TASKS: &str = "io.modelcontextprotocol/tasks";
 
 /// What a client of the modern era says about itself with each request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Introduction {
+pub struct ClientMeta {
     /// Its capabilities, JSON text of an object.
     pub capabilities: Arc<str>,
     /// Its name and version, JSON text.
     pub client_info: Option<Arc<str>>,
     /// The least grave log messages that it wants.
-    pub level: Option<Level>,
+    pub level: Option<LoggingLevel>,
 }
 
 /// Why a request does not say what it must.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum IntroductionError {
+pub enum ClientMetaError {
     /// A member is missing, or not what it must be.
     #[error("`params._meta` has no `{0}` that is {1}")]
     Missing(&'static str, &'static str),
@@ -49,41 +49,42 @@ pub fn version_of(request: &Message) -> Option<String> {
 }
 
 /// Returns the least grave log messages that a request asks for.
-pub fn level_of(request: &Message) -> Option<Level> {
-    Level::named(&string_of(request, LOG_LEVEL)?)
+pub fn level_of(request: &Message) -> Option<LoggingLevel> {
+    LoggingLevel::named(&string_of(request, LOG_LEVEL)?)
 }
 
 /// Returns the member `name` of a request's `_meta` where it is a string. Nearly all requests of the
 /// legacy era have a `_meta` without it, which is not taken apart.
 fn string_of(request: &Message, name: &str) -> Option<String> {
-    let meta = request.part(Part::Meta)?;
+    let meta = request.part(MessagePart::Meta)?;
     // A slash may be written as `\/`, and any letter by its number.
     let last = name.rsplit('/').next().unwrap_or(name);
     if !meta.contains(last) && !meta.contains("\\u") {
         return None;
     }
-    Members::read(meta)?.string(name)
+    ObjectMembers::read(meta)?.string(name)
 }
 
-impl Introduction {
+impl ClientMeta {
     /// Reads what a request says about its client.
     ///
     /// # Errors
     ///
-    /// [`IntroductionError`] when something is missing that must be there.
-    pub fn read(request: &Message) -> Result<Self, IntroductionError> {
-        let meta = request.part(Part::Meta).and_then(Members::read).unwrap_or_default();
+    /// [`ClientMetaError`] when something is missing that must be there.
+    pub fn read(request: &Message) -> Result<Self, ClientMetaError> {
+        let meta =
+            request.part(MessagePart::Meta).and_then(ObjectMembers::read).unwrap_or_default();
         if meta.string(VERSION).is_none() {
-            return Err(IntroductionError::Missing(VERSION, "a string"));
+            return Err(ClientMetaError::Missing(VERSION, "a string"));
         }
         let capabilities = meta.get(CAPABILITIES).filter(|found| found.starts_with('{'));
         let capabilities =
-            capabilities.ok_or(IntroductionError::Missing(CAPABILITIES, "an object"))?;
+            capabilities.ok_or(ClientMetaError::Missing(CAPABILITIES, "an object"))?;
         let level = match meta.get(LOG_LEVEL) {
             None => None,
             Some(text) => {
                 let name = meta.string(LOG_LEVEL).unwrap_or_else(|| text.to_owned());
-                Some(Level::named(&name).ok_or(IntroductionError::Level(name))?)
+                Some(LoggingLevel::named(&name).ok_or(ClientMetaError::Level(name))?)
             }
         };
         let client_info = meta.get(CLIENT_INFO).map(Arc::from);
@@ -105,9 +106,9 @@ mod tests {
             r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"roots":{}},"io.modelcontextprotocol/logLevel":"error","x":1}"#,
         );
         assert_eq!(version_of(&request).as_deref(), Some("2026-07-28"));
-        let introduction = Introduction::read(&request).expect("an introduction");
+        let introduction = ClientMeta::read(&request).expect("an introduction");
         assert_eq!(&*introduction.capabilities, r#"{"roots":{}}"#);
-        assert_eq!(introduction.level, Some(Level::Error));
+        assert_eq!(introduction.level, Some(LoggingLevel::Error));
         assert_eq!(introduction.client_info, None);
     }
 
@@ -121,13 +122,13 @@ mod tests {
             assert_eq!(version_of(&named).as_deref(), Some("2026-07-28"), "{name}");
         }
         let level = request(r#"{"io.modelcontextprotocol\/logLevel":"error"}"#);
-        assert_eq!((level_of(&level), version_of(&level)), (Some(Level::Error), None));
+        assert_eq!((level_of(&level), version_of(&level)), (Some(LoggingLevel::Error), None));
         assert_eq!(version_of(&request(r#"{"progressToken":"protocolVersion"}"#)), None);
     }
 
     #[test]
     fn what_is_missing_is_named() {
-        let refused = |meta| Introduction::read(&request(meta)).expect_err(meta).to_string();
+        let refused = |meta| ClientMeta::read(&request(meta)).expect_err(meta).to_string();
         assert!(refused("{}").contains("protocolVersion"));
         assert!(refused("7").contains("protocolVersion"));
         assert!(

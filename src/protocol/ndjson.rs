@@ -15,26 +15,26 @@ const SHARED_BYTES_MAX: usize = 64 << 10;
 
 /// Cuts a stream of bytes into lines.
 #[derive(Debug)]
-pub struct Lines {
+pub struct LineDecoder {
     buffer: BytesMut,
     /// How much of `buffer` was already searched for a newline.
     searched: usize,
     length_max: usize,
-    skipping: Option<Oversized>,
+    skipping: Option<OversizedLine>,
 }
 
 /// What came down the pipe.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Line {
+pub enum NdjsonLine {
     /// A line without its newline; never empty.
     Whole(Bytes),
     /// A line longer than the limit, of which only the ends were kept.
-    Oversized(Oversized),
+    Oversized(OversizedLine),
 }
 
 /// The two ends and the length of a line or event that was too long.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Oversized {
+pub struct OversizedLine {
     /// The first bytes.
     pub head: Vec<u8>,
     /// The last bytes.
@@ -43,7 +43,7 @@ pub struct Oversized {
     pub length: usize,
 }
 
-impl Lines {
+impl LineDecoder {
     /// Returns a framer that refuses lines over `length_max` bytes.
     pub fn new(length_max: usize) -> Self {
         Self { buffer: BytesMut::new(), searched: 0, length_max, skipping: None }
@@ -55,13 +55,13 @@ impl Lines {
     }
 
     /// Returns what is left when the stream has ended: a last line without its newline.
-    pub fn last_line(&mut self) -> Option<Line> {
+    pub fn last_line(&mut self) -> Option<NdjsonLine> {
         self.buffer.extend_from_slice(b"\n");
         self.next_line()
     }
 
     /// Returns the next line that is complete, or `None` when more bytes are needed.
-    pub fn next_line(&mut self) -> Option<Line> {
+    pub fn next_line(&mut self) -> Option<NdjsonLine> {
         loop {
             let Some(found) = memchr::memchr(b'\n', &self.buffer[self.searched..]) else {
                 self.searched = self.buffer.len();
@@ -81,19 +81,19 @@ impl Lines {
             }
             if let Some(mut oversized) = self.skipping.take() {
                 oversized.extend(&line);
-                return Some(Line::Oversized(oversized));
+                return Some(NdjsonLine::Oversized(oversized));
             }
             if line.len() > self.length_max {
-                return Some(Line::Oversized(Oversized::of(&line)));
+                return Some(NdjsonLine::Oversized(OversizedLine::of(&line)));
             }
             if !line.is_empty() {
-                return Some(Line::Whole(line.freeze()));
+                return Some(NdjsonLine::Whole(line.freeze()));
             }
         }
     }
 
     /// Throws away what was read of a line that is not complete, and the rest of it when it comes: it
-    /// is told as [`Line::Oversized`].
+    /// is told as [`NdjsonLine::Oversized`].
     pub fn discard(&mut self) {
         // Not emptied: its memory is to go.
         let chunk = std::mem::take(&mut self.buffer);
@@ -102,7 +102,7 @@ impl Lines {
     }
 }
 
-impl Oversized {
+impl OversizedLine {
     /// Returns the ends of a whole line.
     pub fn of(line: &[u8]) -> Self {
         let mut oversized = Self::default();
@@ -203,7 +203,7 @@ pub fn on_one_line(message: Bytes) -> Bytes {
 mod tests {
     use super::*;
 
-    fn feed(lines: &mut Lines, chunks: &[&[u8]]) -> Vec<Line> {
+    fn feed(lines: &mut LineDecoder, chunks: &[&[u8]]) -> Vec<NdjsonLine> {
         let mut out = Vec::new();
         for chunk in chunks {
             lines.buffer().extend_from_slice(chunk);
@@ -216,56 +216,57 @@ mod tests {
 
     #[test]
     fn a_line_may_arrive_in_pieces_and_pieces_may_hold_lines() {
-        let mut lines = Lines::new(100);
+        let mut lines = LineDecoder::new(100);
         let out = feed(&mut lines, &[b"on", b"e\ntwo\r\n\n\nthr", b"ee\n"]);
         assert_eq!(
             out,
-            ["one", "two", "three"].map(|line| Line::Whole(Bytes::from_static(line.as_bytes())))
+            ["one", "two", "three"]
+                .map(|line| NdjsonLine::Whole(Bytes::from_static(line.as_bytes())))
         );
     }
 
     #[test]
     fn a_line_over_the_limit_is_skipped_and_the_next_one_is_read() {
-        let mut lines = Lines::new(200);
+        let mut lines = LineDecoder::new(200);
         let long = format!("{{\"id\":77,\"x\":\"{}\"}}\n", "y".repeat(500));
         let out = feed(&mut lines, &[&long.as_bytes()[..300], &long.as_bytes()[300..], b"ok\n"]);
 
-        let Line::Oversized(oversized) = &out[0] else { panic!("{out:?}") };
+        let NdjsonLine::Oversized(oversized) = &out[0] else { panic!("{out:?}") };
         assert_eq!(oversized.length, long.len() - 1);
         assert_eq!(oversized.response_id(), Some(77));
-        assert_eq!(out[1], Line::Whole(Bytes::from_static(b"ok")));
+        assert_eq!(out[1], NdjsonLine::Whole(Bytes::from_static(b"ok")));
     }
 
     #[test]
     fn a_line_that_is_thrown_away_is_read_to_its_end_and_told() {
-        let mut lines = Lines::new(200);
+        let mut lines = LineDecoder::new(200);
         assert_eq!(feed(&mut lines, &[b"{\"id\":7,\"result\":"]), []);
         lines.discard();
         assert_eq!(lines.buffer().capacity(), 0, "its memory is given back");
         let out = feed(&mut lines, &[b"{}", b"}\nok\n"]);
-        let Line::Oversized(line) = &out[0] else { panic!("{out:?}") };
+        let NdjsonLine::Oversized(line) = &out[0] else { panic!("{out:?}") };
         assert_eq!((line.length, line.response_id()), (20, Some(7)));
-        assert_eq!(out[1], Line::Whole(Bytes::from_static(b"ok")));
+        assert_eq!(out[1], NdjsonLine::Whole(Bytes::from_static(b"ok")));
     }
 
     #[test]
     fn a_short_line_does_not_keep_the_memory_of_a_long_one_before_it() {
-        let mut lines = Lines::new(1 << 20);
+        let mut lines = LineDecoder::new(1 << 20);
         let text = "y".repeat(SHARED_BYTES_MAX) + "\nrest";
         lines.buffer().extend_from_slice(text.as_bytes());
         let long = lines.next_line().expect("a line");
         assert_eq!(&lines.buffer()[..], b"rest");
         assert!(lines.buffer().capacity() < SHARED_BYTES_MAX, "{}", lines.buffer().capacity());
-        let Line::Whole(long) = long else { panic!("{long:?}") };
+        let NdjsonLine::Whole(long) = long else { panic!("{long:?}") };
         assert!(long.is_unique(), "nothing else is in its memory");
     }
 
     #[test]
     fn an_id_at_the_end_of_a_long_line_is_found() {
-        let mut lines = Lines::new(200);
+        let mut lines = LineDecoder::new(200);
         let long = format!("{{\"x\":\"{}\",\"jsonrpc\":\"2.0\",\"id\":5}}\n", "y".repeat(500));
         let out = feed(&mut lines, &[long.as_bytes()]);
-        let Line::Oversized(oversized) = &out[0] else { panic!("{out:?}") };
+        let NdjsonLine::Oversized(oversized) = &out[0] else { panic!("{out:?}") };
         assert_eq!(oversized.response_id(), Some(5));
     }
 
@@ -281,7 +282,7 @@ mod tests {
             format!("{{\"jsonrpc\":\"2.0\",\"id\":4,\"method\":\"m\",\"params\":\"{filler}\"}}"),
             filler,
         ] {
-            let mut oversized = Oversized::default();
+            let mut oversized = OversizedLine::default();
             oversized.extend(line.as_bytes());
             assert_eq!(oversized.response_id(), None, "{line}");
         }
@@ -306,7 +307,7 @@ mod tests {
             (format!("{{\"method\":\"m\",\"params\":{{\"id\":6,\"x\":\"{filler}\"}}}}"), None),
             (format!("{{\"params\":\"{filler}\",\"id\":\"text\"}}"), None),
         ] {
-            let mut oversized = Oversized::default();
+            let mut oversized = OversizedLine::default();
             oversized.extend(line.as_bytes());
             assert_eq!(oversized.request_id().as_deref(), id, "{line}");
         }
@@ -327,7 +328,7 @@ mod tests {
             cuts in proptest::collection::vec(1..50usize, 1..60),
         ) {
             let stream = texts.join("\n") + "\n";
-            let mut whole = Lines::new(200);
+            let mut whole = LineDecoder::new(200);
             let expected = feed(&mut whole, &[stream.as_bytes()]);
 
             let mut rest = stream.as_bytes();
@@ -338,7 +339,7 @@ mod tests {
                 pieces.push(piece);
                 rest = tail;
             }
-            let mut lines = Lines::new(200);
+            let mut lines = LineDecoder::new(200);
             proptest::prop_assert_eq!(feed(&mut lines, &pieces), expected);
         }
     }

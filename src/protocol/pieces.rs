@@ -11,20 +11,20 @@ pub(super) const COPIED_MAX: usize = 16 << 10;
 
 /// Bytes that belong together, in their order.
 #[derive(Clone, Debug)]
-pub enum Pieces {
+pub enum ByteChunks {
     /// They lie together.
     One(Bytes),
     /// They lie in several places.
     Many(Vec<Bytes>),
 }
 
-impl From<Bytes> for Pieces {
+impl From<Bytes> for ByteChunks {
     fn from(bytes: Bytes) -> Self {
         Self::One(bytes)
     }
 }
 
-impl Pieces {
+impl ByteChunks {
     /// Replaces ranges of `bytes`, which come in ascending order and do not overlap.
     pub fn splice<'a>(
         bytes: &Bytes,
@@ -98,7 +98,7 @@ impl Pieces {
     }
 }
 
-impl IntoIterator for Pieces {
+impl IntoIterator for ByteChunks {
     type Item = Bytes;
     type IntoIter = vec::IntoIter<Bytes>;
 
@@ -139,11 +139,11 @@ mod tests {
         for length in [10, COPIED_MAX, COPIED_MAX + 1, 100_000] {
             let bytes = Bytes::from(vec![b'x'; length]);
             let edits = [(0..1, "a"), (4..4, "bc"), (length - 1..length, "")];
-            let pieces = Pieces::splice(&bytes, edits.clone().into_iter());
+            let pieces = ByteChunks::splice(&bytes, edits.clone().into_iter());
             let copied = splice(&bytes, edits.into_iter());
             assert_eq!(pieces.len(), copied.len());
             assert_eq!(pieces.clone().join(), copied, "{length}");
-            if let Pieces::Many(pieces) = pieces {
+            if let ByteChunks::Many(pieces) = pieces {
                 let whole = bytes.as_ptr_range();
                 assert!(pieces.iter().any(|piece| whole.contains(&piece.as_ptr())));
             }

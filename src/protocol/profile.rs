@@ -4,30 +4,30 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Era,
-    mcp::{Profile, ProfileError, leave_out_notices},
+    mcp::{ServerProfile, ServerProfileError, leave_out_notices},
     modern,
-    task::{self, Offer},
+    task::{self, TaskCapability},
     version,
 };
 
 /// The members of a result of `server/discover` that a result of `initialize` does not have.
 const MODERN_ONLY: [&str; 4] = ["resultType", "ttlMs", "cacheScope", "supportedVersions"];
 
-impl Profile {
+impl ServerProfile {
     /// Reads the result of `server/discover`, as JSON text.
     ///
     /// # Errors
     ///
-    /// [`ProfileError`] when it is none, or names no version without a handshake that we speak.
-    pub fn discovered(result: &str) -> Result<Self, ProfileError> {
+    /// [`ServerProfileError`] when it is none, or names no version without a handshake that we speak.
+    pub fn discovered(result: &str) -> Result<Self, ServerProfileError> {
         let result: Map<String, Value> =
-            serde_json::from_str(result).map_err(|_| ProfileError::NoVersions)?;
+            serde_json::from_str(result).map_err(|_| ServerProfileError::NoVersions)?;
         let Some(Value::Array(versions)) = result.get("supportedVersions") else {
-            return Err(ProfileError::NoVersions);
+            return Err(ServerProfileError::NoVersions);
         };
         if !versions.iter().any(|found| found == version::MODERN) {
             let named = versions.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", ");
-            return Err(ProfileError::Version(named));
+            return Err(ServerProfileError::Version(named));
         }
         Ok(Self { protocol_version: version::MODERN.to_owned(), result })
     }
@@ -40,8 +40,8 @@ impl Profile {
 
     /// Returns the result of `server/discover` for a client of the modern era, which may use every
     /// version that we serve. Without a `standing` connection no notices are declared, and of tasks
-    /// those on `offer`, as in [`Profile::for_client`].
-    pub fn for_modern_client(&self, is_standing: bool, offer: Offer) -> Value {
+    /// those on `offer`, as in [`ServerProfile::for_client`].
+    pub fn for_modern_client(&self, is_standing: bool, offer: TaskCapability) -> Value {
         let mut result = self.result.clone();
         let mut meta = match result.remove("_meta") {
             Some(Value::Object(meta)) => meta,
@@ -63,7 +63,7 @@ impl Profile {
         let capabilities = result.entry("capabilities").or_insert_with(|| json!({}));
         if self.era() == Era::Legacy {
             let has_tasks = self.has_tasks();
-            task::narrow(capabilities, Offer::Nothing);
+            task::narrow(capabilities, TaskCapability::Nothing);
             if has_tasks && let Value::Object(capabilities) = capabilities {
                 let extensions = capabilities.entry("extensions").or_insert_with(|| json!({}));
                 if let Value::Object(extensions) = extensions {
@@ -89,7 +89,7 @@ impl Profile {
         let info = info.unwrap_or_else(|| json!({ "name": "unknown", "version": "unknown" }));
         result.insert("serverInfo".to_owned(), info);
         let capabilities = result.entry("capabilities").or_insert_with(|| json!({}));
-        task::narrow(capabilities, Offer::Nothing);
+        task::narrow(capabilities, TaskCapability::Nothing);
         if self.has_tasks() {
             // Nobody can be told all of them: the extension has no list.
             capabilities["tasks"] =
@@ -109,8 +109,8 @@ impl Profile {
 mod tests {
     use super::*;
 
-    fn discovered() -> Profile {
-        Profile::discovered(
+    fn discovered() -> ServerProfile {
+        ServerProfile::discovered(
             r#"{"resultType":"complete","supportedVersions":["2026-07-28","2025-11-25"],"capabilities":{"tools":{"listChanged":true}},"instructions":"i","ttlMs":5,"cacheScope":"public","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","version":"1"}},"future":1}"#,
         )
         .expect("a profile")
@@ -121,26 +121,27 @@ mod tests {
         let profile = discovered();
         assert_eq!(profile.era(), Era::Modern);
         assert_eq!(
-            profile.for_client(Some("2025-06-18"), true, Offer::ById),
+            profile.for_client(Some("2025-06-18"), true, TaskCapability::ById),
             json!({"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"s","version":"1"},"instructions":"i","future":1})
         );
-        let bare = Profile::discovered(r#"{"supportedVersions":["2026-07-28"]}"#).expect("one");
-        let told = bare.for_client(None, false, Offer::ById);
+        let bare =
+            ServerProfile::discovered(r#"{"supportedVersions":["2026-07-28"]}"#).expect("one");
+        let told = bare.for_client(None, false, TaskCapability::ById);
         assert_eq!(told["serverInfo"]["name"], "unknown");
         assert_eq!(told["capabilities"], json!({}));
     }
 
     #[test]
     fn a_client_that_does_not_sees_one_that_does_not_either() {
-        let legacy = Profile::read(
+        let legacy = ServerProfile::read(
             r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"s","version":"1"},"instructions":"i"}"#,
         )
         .expect("a profile");
         assert_eq!(
-            legacy.for_modern_client(false, Offer::ById),
+            legacy.for_modern_client(false, TaskCapability::ById),
             json!({"resultType":"complete","supportedVersions":version::SERVED,"capabilities":{"tools":{}},"instructions":"i","ttlMs":0,"cacheScope":"private","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","version":"1"}}})
         );
-        let modern = discovered().for_modern_client(true, Offer::ById);
+        let modern = discovered().for_modern_client(true, TaskCapability::ById);
         assert_eq!((&modern["ttlMs"], &modern["future"]), (&json!(5), &json!(1)));
         assert_eq!(modern["_meta"][modern::SERVER_INFO]["name"], "s");
         assert_eq!(modern["capabilities"]["tools"]["listChanged"], true);
@@ -157,15 +158,15 @@ mod tests {
                 "tasks": { "list": {}, "cancel": {}, "requests": calls },
             },
         });
-        let legacy = Profile::read(&legacy.to_string()).expect("a profile");
+        let legacy = ServerProfile::read(&legacy.to_string()).expect("a profile");
         let mut extensions = other();
         extensions[modern::TASKS] = json!({});
         let modern = json!({
             "supportedVersions": ["2026-07-28"],
             "capabilities": { "extensions": extensions },
         });
-        let modern = Profile::discovered(&modern.to_string()).expect("a profile");
-        let told = |profile: &Profile, offer| {
+        let modern = ServerProfile::discovered(&modern.to_string()).expect("a profile");
+        let told = |profile: &ServerProfile, offer| {
             let to_legacy = &profile.for_client(None, true, offer)["capabilities"];
             let to_modern = &profile.for_modern_client(true, offer)["capabilities"];
             assert_eq!(to_modern["tasks"], Value::Null);
@@ -174,16 +175,16 @@ mod tests {
         let all = json!({ "list": {}, "cancel": {}, "requests": calls });
         let by_id = json!({ "cancel": {}, "requests": calls });
         for (profile, offer, tasks) in [
-            (&legacy, Offer::All, all),
-            (&legacy, Offer::ById, by_id.clone()),
-            (&modern, Offer::ById, by_id),
+            (&legacy, TaskCapability::All, all),
+            (&legacy, TaskCapability::ById, by_id.clone()),
+            (&modern, TaskCapability::ById, by_id),
         ] {
             let expected = json!({ "extensions": other(), "tasks": tasks });
             assert_eq!(told(profile, offer), (expected, extensions.clone()), "{offer:?}");
         }
         for profile in [legacy, modern] {
             let expected = json!({ "extensions": other() });
-            assert_eq!(told(&profile, Offer::Nothing), (expected, other()));
+            assert_eq!(told(&profile, TaskCapability::Nothing), (expected, other()));
         }
     }
 
@@ -196,9 +197,9 @@ mod tests {
             json!(7),
         ] {
             let legacy = json!({ "protocolVersion": "2025-11-25", "capabilities": capabilities });
-            let legacy = Profile::read(&legacy.to_string()).expect("a profile");
+            let legacy = ServerProfile::read(&legacy.to_string()).expect("a profile");
             assert!(!legacy.has_tasks(), "{capabilities}");
-            let told = legacy.for_modern_client(true, Offer::ById)["capabilities"].clone();
+            let told = legacy.for_modern_client(true, TaskCapability::ById)["capabilities"].clone();
             assert_eq!(told["tasks"], Value::Null, "{told}");
         }
     }
@@ -206,15 +207,15 @@ mod tests {
     #[test]
     fn a_server_without_our_version_is_no_modern_one() {
         for (result, error) in [
-            ("{}", ProfileError::NoVersions),
-            ("[]", ProfileError::NoVersions),
-            (r#"{"supportedVersions":"2026-07-28"}"#, ProfileError::NoVersions),
+            ("{}", ServerProfileError::NoVersions),
+            ("[]", ServerProfileError::NoVersions),
+            (r#"{"supportedVersions":"2026-07-28"}"#, ServerProfileError::NoVersions),
             (
                 r#"{"supportedVersions":["2027-01-01",7]}"#,
-                ProfileError::Version("2027-01-01".into()),
+                ServerProfileError::Version("2027-01-01".into()),
             ),
         ] {
-            assert_eq!(Profile::discovered(result), Err(error), "{result}");
+            assert_eq!(ServerProfile::discovered(result), Err(error), "{result}");
         }
     }
 }

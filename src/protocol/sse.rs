@@ -5,7 +5,7 @@ use std::{iter, time::Duration};
 use bytes::{Buf as _, Bytes, BytesMut};
 
 pub use super::ndjson::on_one_line;
-use super::{Pieces, ndjson::Oversized, pieces::COPIED_MAX};
+use super::{ByteChunks, ndjson::OversizedLine, pieces::COPIED_MAX};
 
 /// What keeps a silent stream alive: a comment, which every parser ignores.
 pub const KEEP_ALIVE: Bytes = Bytes::from_static(b": keep-alive\n\n");
@@ -21,28 +21,30 @@ pub const DATA_BYTES_MIN: usize = COPIED_MAX + (1 << 10);
 
 /// Encodes one JSON message as an event, without a copy of a large one. Pieces of more than
 /// [`DATA_BYTES_MIN`] bytes may have line breaks, which would end the data: see [`on_one_line`].
-pub fn encode_pieces(message: Pieces) -> Pieces {
+pub fn encode_pieces(message: ByteChunks) -> ByteChunks {
     match message {
-        Pieces::One(message) if message.len() <= COPIED_MAX => Pieces::One(encode(&message)),
+        ByteChunks::One(message) if message.len() <= COPIED_MAX => {
+            ByteChunks::One(encode(&message))
+        }
         large => event_of(b"event: message\ndata: ".as_slice().into(), large),
     }
 }
 
 /// As [`encode_pieces`], for an event with an id.
-pub fn encode_pieces_with_id(id: &str, message: Pieces) -> Pieces {
+pub fn encode_pieces_with_id(id: &str, message: ByteChunks) -> ByteChunks {
     match message {
-        Pieces::One(message) if message.len() <= COPIED_MAX => {
-            Pieces::One(encode_with_id(Some(id), &message))
+        ByteChunks::One(message) if message.len() <= COPIED_MAX => {
+            ByteChunks::One(encode_with_id(Some(id), &message))
         }
         large => event_of(format!("id: {id}\nevent: message\ndata: ").into(), large),
     }
 }
 
-fn event_of(head: Bytes, message: Pieces) -> Pieces {
+fn event_of(head: Bytes, message: ByteChunks) -> ByteChunks {
     let tame = |piece: Bytes| if piece.len() > DATA_BYTES_MIN { piece } else { on_one_line(piece) };
     let end = Bytes::from_static(b"\n\n");
     let data = message.into_iter().map(tame);
-    Pieces::Many(iter::once(head).chain(data).chain(iter::once(end)).collect())
+    ByteChunks::Many(iter::once(head).chain(data).chain(iter::once(end)).collect())
 }
 
 /// Encodes an event without data, which tells a client where the stream begins, and how long it is to
@@ -91,7 +93,7 @@ const ID_BYTES_MAX: usize = 1024;
 /// An event that lies whole in one chunk is a slice of it, and not copied.
 /// Source: WHATWG HTML, "Server-sent events".
 #[derive(Debug)]
-pub struct Events {
+pub struct SseDecoder {
     /// What was pushed last and not looked at yet.
     chunk: Bytes,
     /// The beginning of a line that goes on in `chunk`.
@@ -110,35 +112,35 @@ pub struct Events {
     last_id: Vec<u8>,
     retry: Option<Duration>,
     length_max: usize,
-    skipping: Option<Oversized>,
+    skipping: Option<OversizedLine>,
 }
 
 /// What a stream holds.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Item {
+pub enum SseItem {
     /// An event.
-    Event(Event),
+    Event(SseEvent),
     /// An event longer than the limit, of which only the ends were kept.
-    Oversized(Oversized),
+    Oversized(OversizedLine),
 }
 
 /// One event with data, which may be empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Event {
+pub struct SseEvent {
     /// Its lines of data, joined by line feeds.
     pub data: Bytes,
     /// Its kind, empty where the stream does not name one.
     pub kind: Bytes,
 }
 
-impl Event {
+impl SseEvent {
     /// Tells whether it carries a message: its kind is `message`, named or not.
     pub fn is_message(&self) -> bool {
         self.kind.is_empty() || self.kind == "message"
     }
 }
 
-impl Events {
+impl SseDecoder {
     /// Returns a parser that skips events with more than `length_max` bytes of data.
     pub fn new(length_max: usize) -> Self {
         Self {
@@ -187,7 +189,7 @@ impl Events {
     }
 
     /// Throws away what was read of an event that is not complete, and the rest of it when it comes: it
-    /// is told as [`Item::Oversized`].
+    /// is told as [`SseItem::Oversized`].
     pub fn discard(&mut self) {
         let line = std::mem::take(&mut self.line);
         self.is_cut |= !line.is_empty();
@@ -204,7 +206,7 @@ impl Events {
     }
 
     /// Returns the next event that is complete, or `None` when more bytes are needed.
-    pub fn next_item(&mut self) -> Option<Item> {
+    pub fn next_item(&mut self) -> Option<SseItem> {
         loop {
             if self.is_after_return && !self.chunk.is_empty() {
                 self.is_after_return = false;
@@ -306,18 +308,18 @@ impl Events {
     }
 
     /// Ends an event. One without data moves the id and is none.
-    fn dispatch(&mut self) -> Option<Item> {
+    fn dispatch(&mut self) -> Option<SseItem> {
         self.last_id.clone_from(&self.id);
         let kind = std::mem::take(&mut self.kind);
         if let Some(oversized) = self.skipping.take() {
-            return Some(Item::Oversized(oversized));
+            return Some(SseItem::Oversized(oversized));
         }
         let data = match self.data.take() {
             Some(data) => data,
             None if self.joined.is_empty() => return None,
             None => std::mem::take(&mut self.joined).freeze(),
         };
-        Some(Item::Event(Event { data, kind }))
+        Some(SseItem::Event(SseEvent { data, kind }))
     }
 }
 
@@ -328,33 +330,33 @@ mod tests {
     use super::*;
 
     /// Returns the data of every event, and the parser as it is after the last one.
-    fn read(chunks: &[&[u8]]) -> (Vec<String>, Events) {
-        let mut events = Events::new(1000);
+    fn read(chunks: &[&[u8]]) -> (Vec<String>, SseDecoder) {
+        let mut events = SseDecoder::new(1000);
         let mut out = Vec::new();
         for chunk in chunks {
             events.push(Bytes::copy_from_slice(chunk));
-            while let Some(Item::Event(event)) = events.next_item() {
+            while let Some(SseItem::Event(event)) = events.next_item() {
                 out.push(String::from_utf8(event.data.into()).expect("UTF-8"));
             }
         }
         (out, events)
     }
 
-    fn event(data: &'static str, kind: &'static str) -> Option<Item> {
-        Some(Item::Event(Event { data: data.into(), kind: kind.into() }))
+    fn event(data: &'static str, kind: &'static str) -> Option<SseItem> {
+        Some(SseItem::Event(SseEvent { data: data.into(), kind: kind.into() }))
     }
 
     #[test]
     fn an_event_that_is_thrown_away_is_read_to_its_end_and_told() {
         let read_on = |first: &'static str, rest: &'static str| {
-            let mut events = Events::new(1000);
+            let mut events = SseDecoder::new(1000);
             events.push(first.into());
             assert_eq!(events.next_item(), None);
             assert!(events.n_kept() > 0);
             events.discard();
             assert_eq!(events.n_kept(), 0);
             events.push(rest.into());
-            let Some(Item::Oversized(thrown)) = events.next_item() else { panic!("it is told") };
+            let Some(SseItem::Oversized(thrown)) = events.next_item() else { panic!("it is told") };
             assert_eq!(events.next_item(), event("ok", ""));
             thrown.response_id()
         };
@@ -373,10 +375,10 @@ mod tests {
     fn an_event_in_pieces_reads_as_one_that_was_copied() {
         for length in [1, COPIED_MAX / 2, COPIED_MAX, 2 * COPIED_MAX] {
             let message = Bytes::from("x\n".repeat(length));
-            let many = Pieces::Many(vec![message.slice(..1), message.slice(1..)]);
-            for pieces in [Pieces::One(message.clone()), many] {
+            let many = ByteChunks::Many(vec![message.slice(..1), message.slice(1..)]);
+            for pieces in [ByteChunks::One(message.clone()), many] {
                 // As it is written to a stream.
-                let written = |pieces: Pieces| {
+                let written = |pieces: ByteChunks| {
                     let tame = |piece: Bytes| match piece.len() > DATA_BYTES_MIN {
                         true => on_one_line(piece),
                         false => piece,
@@ -404,11 +406,11 @@ mod tests {
 
     #[test]
     fn an_event_is_named_or_a_message() {
-        let mut events = Events::new(1000);
+        let mut events = SseDecoder::new(1000);
         events.push("event: endpoint\ndata: /m\n\ndata: x\n\nevent: message\ndata\n\n".into());
         assert_eq!(events.next_item(), event("/m", "endpoint"));
         assert_eq!(events.next_item(), event("x", ""), "a kind is for one event");
-        let Some(Item::Event(message)) = events.next_item() else { panic!("a third one") };
+        let Some(SseItem::Event(message)) = events.next_item() else { panic!("a third one") };
         assert!(message.is_message() && message.data.is_empty());
     }
 
@@ -450,22 +452,22 @@ mod tests {
     #[test]
     fn an_event_in_one_chunk_is_not_copied() {
         let chunk = Bytes::from_static(b"event: message\ndata: {\"id\":1}\n\n");
-        let mut events = Events::new(1000);
+        let mut events = SseDecoder::new(1000);
         events.push(chunk.clone());
-        let Some(Item::Event(event)) = events.next_item() else { panic!("an event") };
+        let Some(SseItem::Event(event)) = events.next_item() else { panic!("an event") };
         assert!(chunk.as_ptr_range().contains(&event.data.as_ptr()));
     }
 
     #[test]
     fn an_event_over_the_limit_is_skipped_and_the_next_one_read() {
-        let mut events = Events::new(40);
+        let mut events = SseDecoder::new(40);
         let answer = format!("{{\"result\":\"{}\",\"jsonrpc\":\"2.0\",\"id\":7}}", "x".repeat(100));
         let stream = format!("id: 3\ndata: {answer}\n\ndata: next\n\n");
         for chunk in stream.as_bytes().chunks(30) {
             events.push(Bytes::copy_from_slice(chunk));
             match events.next_item() {
                 None => {}
-                Some(Item::Oversized(oversized)) => assert_eq!(oversized.response_id(), Some(7)),
+                Some(SseItem::Oversized(oversized)) => assert_eq!(oversized.response_id(), Some(7)),
                 found => assert_eq!(found, event("next", "")),
             }
         }
@@ -475,7 +477,7 @@ mod tests {
     #[test]
     fn an_endless_event_takes_no_memory() {
         for endless in ["x", "data: 0123456789\n", ": "] {
-            let mut events = Events::new(50);
+            let mut events = SseDecoder::new(50);
             for _ in 0..100 {
                 events.push(endless.to_owned().into());
                 assert_eq!(events.next_item(), None);
@@ -537,12 +539,12 @@ mod tests {
             cut in 1..9usize,
         ) {
             let text = parts.concat();
-            let mut events = Events::new(1000);
+            let mut events = SseDecoder::new(1000);
             let mut out = Vec::new();
             for chunk in text.as_bytes().chunks(cut) {
                 events.push(Bytes::copy_from_slice(chunk));
                 while let Some(item) = events.next_item() {
-                    let Item::Event(event) = item else { panic!("not that long") };
+                    let SseItem::Event(event) = item else { panic!("not that long") };
                     let text = |bytes: Bytes| String::from_utf8(bytes.into()).expect("UTF-8");
                     out.push((text(event.data), text(event.kind)));
                 }

@@ -6,9 +6,9 @@
 use serde_json::Value;
 
 use super::{
-    Era, Members, Message, RpcError,
+    Era, Message, ObjectMembers, RpcError,
     error::INVALID_PARAMS,
-    mcp::{List, Page, Profile},
+    mcp::{ListKind, ListPage, ServerProfile},
     modern,
 };
 
@@ -34,7 +34,7 @@ pub const SUPPORT: &str = "taskSupport";
 
 /// What of a server's tasks its clients are told about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Offer {
+pub enum TaskCapability {
     /// Nothing: a client could not find its task again.
     Nothing,
     /// Its own, by their ids: a list would show the tasks of others.
@@ -55,27 +55,28 @@ pub fn is_asked_for(call: &Message) -> bool {
 
 /// Returns for how long a call wants its task to be kept, in milliseconds.
 pub fn ttl_of(call: &Message) -> Option<u64> {
-    Members::read(params_of(call)?.get("task")?)?.get("ttl")?.parse().ok()
+    ObjectMembers::read(params_of(call)?.get("task")?)?.get("ttl")?.parse().ok()
 }
 
-fn params_of(request: &Message) -> Option<Members<'_>> {
+fn params_of(request: &Message) -> Option<ObjectMembers<'_>> {
     let text = std::str::from_utf8(request.bytes()).ok()?;
     // Nearly all messages have nothing to do with tasks.
     if !text.contains("task") {
         return None;
     }
-    Members::read(Members::one(text, "params")?)
+    ObjectMembers::read(ObjectMembers::one(text, "params")?)
 }
 
 /// Tells whether the result of a call, JSON text, says that the tool has failed.
 pub fn has_failed(result: &str) -> bool {
-    Members::one(result, "isError") == Some("true")
+    ObjectMembers::one(result, "isError") == Some("true")
 }
 
 /// Tells whether a client with these capabilities, JSON text, takes tasks of the modern era.
 pub fn is_taken(capabilities: &str) -> bool {
-    let extensions = Members::read(capabilities);
-    let extensions = extensions.as_ref().and_then(|all| Members::read(all.get("extensions")?));
+    let extensions = ObjectMembers::read(capabilities);
+    let extensions =
+        extensions.as_ref().and_then(|all| ObjectMembers::read(all.get("extensions")?));
     extensions.is_some_and(|extensions| extensions.get(modern::TASKS).is_some())
 }
 
@@ -86,9 +87,10 @@ pub fn demanding_tools(page: &str) -> Vec<String> {
     if !page.contains(SUPPORT) {
         return Vec::new();
     }
-    let items = Page::read(List::Tools, page).map(|page| page.items).unwrap_or_default();
-    let demands =
-        |json: &str| Members::read(Members::read(json)?.get("execution")?)?.string(SUPPORT);
+    let items = ListPage::read(ListKind::Tools, page).map(|page| page.items).unwrap_or_default();
+    let demands = |json: &str| {
+        ObjectMembers::read(ObjectMembers::read(json)?.get("execution")?)?.string(SUPPORT)
+    };
     let demanding =
         items.into_iter().filter(|tool| demands(tool.json()).as_deref() == Some("required"));
     demanding.map(|tool| tool.key).collect()
@@ -97,12 +99,12 @@ pub fn demanding_tools(page: &str) -> Vec<String> {
 /// Tells whether a tool, JSON text of its definition, is called as a task where a client wants that,
 /// in the words of the legacy era.
 pub fn is_taken_by_tool(definition: &str) -> bool {
-    let execution = Members::one(definition, "execution").and_then(Members::read);
+    let execution = ObjectMembers::one(definition, "execution").and_then(ObjectMembers::read);
     let support = execution.and_then(|execution| execution.string(SUPPORT));
     matches!(support.as_deref(), Some("optional" | "required"))
 }
 
-impl Profile {
+impl ServerProfile {
     /// Tells whether calls of the server's tools can be tasks.
     pub fn has_tasks(&self) -> bool {
         let Some(capabilities) = self.result.get("capabilities") else { return false };
@@ -115,14 +117,14 @@ impl Profile {
 
 /// Names the task that a result, or the parameters of a request, belong to by its id, JSON text, as
 /// the legacy era wants it.
-pub fn relate(members: &mut Members<'_>, id: &str) {
+pub fn relate(members: &mut ObjectMembers<'_>, id: &str) {
     members.set_within("_meta", RELATED, &format!(r#"{{"taskId":{id}}}"#));
 }
 
 /// Returns the result of a call, JSON text, with the id of the task that it is the result of, JSON
 /// text. What is no object stays as it is.
 pub fn related(result: &str, id: &str) -> String {
-    let Some(mut members) = Members::read(result) else { return result.to_owned() };
+    let Some(mut members) = ObjectMembers::read(result) else { return result.to_owned() };
     relate(&mut members, id);
     members.to_string()
 }
@@ -134,16 +136,16 @@ pub fn ended(status: &str) -> RpcError {
 }
 
 /// Takes what is not offered out of the capabilities of a server for its clients of the same era.
-pub(super) fn narrow(capabilities: &mut Value, offer: Offer) {
+pub(super) fn narrow(capabilities: &mut Value, offer: TaskCapability) {
     let Value::Object(capabilities) = capabilities else { return };
     match offer {
-        Offer::All => {}
-        Offer::ById => {
+        TaskCapability::All => {}
+        TaskCapability::ById => {
             if let Some(Value::Object(tasks)) = capabilities.get_mut("tasks") {
                 tasks.remove("list");
             }
         }
-        Offer::Nothing => {
+        TaskCapability::Nothing => {
             capabilities.remove("tasks");
             if let Some(Value::Object(extensions)) = capabilities.get_mut("extensions")
                 && extensions.remove(modern::TASKS).is_some()

@@ -12,26 +12,26 @@ use crate::{
 
 /// What the file says, and which servers were added to it.
 #[derive(Debug)]
-pub(super) struct Added {
+pub(super) struct AddedServers {
     config: Arc<Config>,
     names: BTreeSet<ServerName>,
 }
 
 /// What is in force from now on, and what of it is new.
 #[derive(Debug)]
-pub(super) struct Change {
+pub(super) struct ServerSetChange {
     pub(super) config: Config,
     pub(super) diff: ServerDiff,
 }
 
-impl Added {
+impl AddedServers {
     /// Returns what `config` says, and nothing added.
     pub(super) fn new(config: Arc<Config>) -> Self {
         Self { config, names: BTreeSet::new() }
     }
 
     /// Adds a server; `None` if it was added before, or may not be.
-    pub(super) fn add(&mut self, name: &ServerName) -> Option<Change> {
+    pub(super) fn add(&mut self, name: &ServerName) -> Option<ServerSetChange> {
         if !may_be_added(&self.config, name) || self.names.contains(name) {
             return None;
         }
@@ -41,16 +41,16 @@ impl Added {
     }
 
     /// Takes another configuration: what was added stays as far as it may be added still.
-    pub(super) fn replace(&mut self, config: Arc<Config>) -> Change {
+    pub(super) fn replace(&mut self, config: Arc<Config>) -> ServerSetChange {
         let before = self.in_force();
         self.config = config;
         self.names.retain(|name| may_be_added(&self.config, name));
         self.change_from(&before)
     }
 
-    fn change_from(&self, before: &Config) -> Change {
+    fn change_from(&self, before: &Config) -> ServerSetChange {
         let config = self.in_force();
-        Change { diff: ServerDiff::between(before, &config), config }
+        ServerSetChange { diff: ServerDiff::between(before, &config), config }
     }
 
     fn in_force(&self) -> Config {
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn what_is_declared_to_wait_is_added_once_and_nothing_else_ever() {
-        let mut added = Added::new(config(WAITING));
+        let mut added = AddedServers::new(config(WAITING));
         let change = added.add(&name("a")).expect("it waits");
         assert_eq!(change.diff.added, names(&["a"]));
         assert!(change.diff.removed.is_empty() && change.diff.changed.is_empty());
@@ -102,7 +102,8 @@ mod tests {
         assert!(added.add(&name("a")).is_none(), "it is there");
         assert!(added.add(&name("there")).is_none(), "it was there from the start");
         assert!(added.add(&name("unheard-of")).is_none());
-        let mut off = Added::new(config(&format!("[provision]\nenabled = false\n{WAITING}")));
+        let mut off =
+            AddedServers::new(config(&format!("[provision]\nenabled = false\n{WAITING}")));
         assert!(off.add(&name("a")).is_none());
     }
 
@@ -132,7 +133,7 @@ mod tests {
                 ServerDiff::default(),
             ),
         ] {
-            let mut added = Added::new(config(WAITING));
+            let mut added = AddedServers::new(config(WAITING));
             added.add(&name("a")).expect("it waits");
             let change = added.replace(config(&after));
             assert_eq!(change.diff, expected, "{what}");
@@ -141,7 +142,7 @@ mod tests {
 
     #[test]
     fn what_came_back_after_it_was_gone_waits_again() {
-        let mut added = Added::new(config(WAITING));
+        let mut added = AddedServers::new(config(WAITING));
         added.add(&name("a")).expect("it waits");
         added.replace(config(""));
         let change = added.replace(config(WAITING));

@@ -12,21 +12,21 @@ use serde::Serialize;
 use crate::{
     config::defaults,
     name::ServerName,
-    protocol::{Members, mcp::Item},
+    protocol::{ObjectMembers, mcp::ListItem},
     redact::{cut, tame},
 };
 
 /// What is answered to somebody who asks for a server.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Provisioned {
+pub struct ProvisionReply {
     /// Where the best match is from.
-    pub source: Source,
+    pub source: MatchSource,
     /// Tools that can be called now, the best first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub tools: Vec<FoundTool>,
+    pub tools: Vec<CallableTool>,
     /// Servers that are not there, the best first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub matches: Vec<Match>,
+    pub matches: Vec<ServerMatch>,
     /// The server that was started, or would have been.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server: Option<ServerName>,
@@ -37,7 +37,7 @@ pub struct Provisioned {
 /// Where the best match is from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Source {
+pub enum MatchSource {
     /// It is there.
     Local,
     /// It is declared to be there when somebody asks for it.
@@ -50,7 +50,7 @@ pub enum Source {
 
 /// A tool that can be called now.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct FoundTool {
+pub struct CallableTool {
     /// Its name, as its server has it.
     pub tool: String,
     /// Its server.
@@ -64,16 +64,16 @@ pub struct FoundTool {
 /// A server that is not there.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
-pub enum Match {
+pub enum ServerMatch {
     /// One that is declared.
-    Declared(DeclaredServer),
+    Declared(ExistingServer),
     /// One that a registry lists.
     Listed(ListedServer),
 }
 
 /// A declared server that was not there.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct DeclaredServer {
+pub struct ExistingServer {
     /// Its name.
     pub name: ServerName,
     /// What it is for.
@@ -101,10 +101,11 @@ pub struct ListedServer {
     pub install: String,
 }
 
-impl FoundTool {
+impl CallableTool {
     /// Returns a tool of `server`.
-    pub(super) fn new(server: &ServerName, tool: &Item, confidence: f64) -> Self {
-        let description = Members::read(tool.json()).and_then(|tool| tool.string("description"));
+    pub(super) fn new(server: &ServerName, tool: &ListItem, confidence: f64) -> Self {
+        let description =
+            ObjectMembers::read(tool.json()).and_then(|tool| tool.string("description"));
         let description = shown(&description.unwrap_or_default());
         Self { tool: tool.key.clone(), server: server.clone(), description, confidence }
     }
@@ -118,22 +119,22 @@ pub(super) fn shown(text: &str) -> String {
     if beginning.len() < line.len() { format!("{beginning}…") } else { line }
 }
 
-impl Provisioned {
+impl ProvisionReply {
     /// Returns that nothing was found, and what could be done.
     pub(super) fn nothing(message: impl Into<String>) -> Self {
-        Self::from(Source::None, message)
+        Self::from(MatchSource::None, message)
     }
 
-    pub(super) fn from(source: Source, message: impl Into<String>) -> Self {
+    pub(super) fn from(source: MatchSource, message: impl Into<String>) -> Self {
         let (tools, matches) = (Vec::new(), Vec::new());
         Self { source, tools, matches, server: None, message: message.into() }
     }
 
     /// Tells whether it has something that is worth no look elsewhere.
     pub(super) fn is_good(&self) -> bool {
-        let sureness = |found: &Match| match found {
-            Match::Declared(server) => server.confidence,
-            Match::Listed(server) => server.confidence,
+        let sureness = |found: &ServerMatch| match found {
+            ServerMatch::Declared(server) => server.confidence,
+            ServerMatch::Listed(server) => server.confidence,
         };
         let tools = self.tools.iter().map(|tool| tool.confidence);
         let mut all = tools.chain(self.matches.iter().map(sureness));
@@ -143,8 +144,8 @@ impl Provisioned {
 
     /// Adds what a registry lists, after what is declared, and why that is nothing, or old.
     pub(super) fn and_listed(mut self, listed: Vec<ListedServer>, failure: Option<String>) -> Self {
-        if self.source == Source::None && !listed.is_empty() {
-            self.source = Source::Registry;
+        if self.source == MatchSource::None && !listed.is_empty() {
+            self.source = MatchSource::Registry;
             "Listed by a registry and not declared here, so it cannot be started: suggest it to the operator."
                 .clone_into(&mut self.message);
         }
@@ -153,7 +154,7 @@ impl Provisioned {
             let old = if listed.is_empty() { "" } else { ", so that this may be old" };
             self.message = format!("{} The registry has no answer{old}: {failure}.", self.message);
         }
-        self.matches.extend(listed.into_iter().map(Match::Listed));
+        self.matches.extend(listed.into_iter().map(ServerMatch::Listed));
         self
     }
 }
@@ -175,34 +176,35 @@ mod tests {
         let text = || "x".to_owned();
         let listed =
             || ListedServer { name: text(), description: text(), confidence: 1.0, install: text() };
-        let nothing = || Provisioned::nothing("Nothing.");
+        let nothing = || ProvisionReply::nothing("Nothing.");
         let alone = nothing().and_listed(vec![listed()], None);
-        assert_eq!((alone.source, alone.matches.len()), (Source::Registry, 1));
-        let after = Provisioned::from(Source::Catalog, "Weak.").and_listed(vec![listed()], None);
-        assert_eq!((after.source, after.message.as_str()), (Source::Catalog, "Weak."));
+        assert_eq!((alone.source, alone.matches.len()), (MatchSource::Registry, 1));
+        let after =
+            ProvisionReply::from(MatchSource::Catalog, "Weak.").and_listed(vec![listed()], None);
+        assert_eq!((after.source, after.message.as_str()), (MatchSource::Catalog, "Weak."));
         let failed = nothing().and_listed(Vec::new(), Some("gone\u{202e}".into()));
-        assert_eq!(failed.source, Source::None);
+        assert_eq!(failed.source, MatchSource::None);
         assert_eq!(failed.message, "Nothing. The registry has no answer: gone .");
         let old = nothing().and_listed(vec![listed()], Some("gone".into()));
-        assert_eq!(old.source, Source::Registry);
+        assert_eq!(old.source, MatchSource::Registry);
         assert!(old.message.ends_with("so that this may be old: gone."), "{}", old.message);
     }
 
     #[test]
     fn what_is_likely_or_was_started_is_worth_no_look_elsewhere() {
         let server = ServerName::new("a").expect("a name");
-        let tool = |confidence| FoundTool {
+        let tool = |confidence| CallableTool {
             tool: "t".to_owned(),
             server: server.clone(),
             description: String::new(),
             confidence,
         };
-        let found = |confidence| Provisioned {
+        let found = |confidence| ProvisionReply {
             tools: vec![tool(confidence)],
-            ..Provisioned::from(Source::Local, "Call it.")
+            ..ProvisionReply::from(MatchSource::Local, "Call it.")
         };
         assert!(found(0.5).is_good() && !found(0.49).is_good());
-        let started = Provisioned { server: Some(server.clone()), ..found(0.0) };
+        let started = ProvisionReply { server: Some(server.clone()), ..found(0.0) };
         assert!(started.is_good());
     }
 }

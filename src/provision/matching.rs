@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, fmt};
 
 use crate::{
     config::defaults,
-    search::{Index, Query, Strategy, bearing},
+    search::{RankingStrategy, SearchIndex, SearchQuery, bearing},
 };
 
 /// The most that a word counts which is only meant. Ours: below one that stands there.
@@ -20,7 +20,7 @@ const MEANT_MIN: f64 = 0.3;
 
 /// What somebody wants to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct RequestedTask {
     /// In its words, with those of the context.
     text: String,
     words: Vec<String>,
@@ -28,7 +28,7 @@ pub struct Wanted {
     with_context: Option<Vec<String>>,
 }
 
-impl Wanted {
+impl RequestedTask {
     /// Reads what is wanted. Its context can raise a confidence and does not lower any.
     pub fn new(intent: &str, context: Option<&str>) -> Self {
         let n_max = defaults::WANTED_WORDS_MAX;
@@ -59,12 +59,17 @@ impl Wanted {
 
     /// Returns how well each of the `n` servers of an index fits that fits at all, by its position:
     /// the best first, of equal ones the one that the search ranks higher.
-    pub fn among(&self, index: &Index, n: usize, strategy: Strategy) -> Vec<(usize, Fit)> {
+    pub fn among(
+        &self,
+        index: &SearchIndex,
+        n: usize,
+        strategy: RankingStrategy,
+    ) -> Vec<(usize, MatchScore)> {
         let all = self.with_context.as_ref().unwrap_or(&self.words);
         let counted: Vec<_> =
             all.iter().map(|word| (word, counted(index, word, strategy))).collect();
         let fit = |words: &[String], server: usize| {
-            let mut fit = Fit { confidence: 0.0, covered: Vec::new(), missing: Vec::new() };
+            let mut fit = MatchScore { confidence: 0.0, covered: Vec::new(), missing: Vec::new() };
             for (word, count) in counted.iter().filter(|(word, _)| words.contains(word)) {
                 match count.get(&server) {
                     Some(count) => {
@@ -99,8 +104,9 @@ impl Wanted {
     }
 
     /// Returns how high the search ranks each server by the whole text.
-    fn ranks(&self, index: &Index, strategy: Strategy) -> BTreeMap<usize, usize> {
-        let query = Query { text: &self.text, strategy, limit: usize::MAX, ..Query::default() };
+    fn ranks(&self, index: &SearchIndex, strategy: RankingStrategy) -> BTreeMap<usize, usize> {
+        let query =
+            SearchQuery { text: &self.text, strategy, limit: usize::MAX, ..SearchQuery::default() };
         let mut ranks = BTreeMap::new();
         for (rank, hit) in index.search(&query).iter().enumerate() {
             ranks.entry(hit.place.server).or_insert(rank);
@@ -110,20 +116,25 @@ impl Wanted {
 }
 
 /// Returns how much a word counts for each server that has it, or has what it means.
-fn counted(index: &Index, word: &str, strategy: Strategy) -> BTreeMap<usize, f64> {
-    let query = |strategy| Query { text: word, strategy, limit: usize::MAX, ..Query::default() };
+fn counted(index: &SearchIndex, word: &str, strategy: RankingStrategy) -> BTreeMap<usize, f64> {
+    let query = |strategy| SearchQuery {
+        text: word,
+        strategy,
+        limit: usize::MAX,
+        ..SearchQuery::default()
+    };
     let mut counted = BTreeMap::new();
     let by_meaning = match strategy {
-        Strategy::Hybrid => index.search(&query(Strategy::Hybrid)),
-        Strategy::Keyword | Strategy::Bm25 => Vec::new(),
+        RankingStrategy::Hybrid => index.search(&query(RankingStrategy::Hybrid)),
+        RankingStrategy::Keyword | RankingStrategy::Bm25 => Vec::new(),
     };
     for hit in by_meaning.into_iter().filter(|hit| hit.confidence >= MEANT_MIN) {
         let count = counted.entry(hit.place.server).or_insert(0.0_f64);
         *count = count.max(hit.confidence.min(MEANT_MAX));
     }
     let by_word = match strategy {
-        Strategy::Keyword => Strategy::Keyword,
-        Strategy::Bm25 | Strategy::Hybrid => Strategy::Bm25,
+        RankingStrategy::Keyword => RankingStrategy::Keyword,
+        RankingStrategy::Bm25 | RankingStrategy::Hybrid => RankingStrategy::Bm25,
     };
     for hit in index.search(&query(by_word)) {
         counted.insert(hit.place.server, 1.0);
@@ -133,7 +144,7 @@ fn counted(index: &Index, word: &str, strategy: Strategy) -> BTreeMap<usize, f64
 
 /// How well something fits.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Fit {
+pub struct MatchScore {
     /// How much of what is wanted is covered, from 0 to 1.
     pub confidence: f64,
     /// The words that are.
@@ -142,7 +153,7 @@ pub struct Fit {
     pub missing: Vec<String>,
 }
 
-impl Fit {
+impl MatchScore {
     /// Tells whether it is worth a mention.
     pub fn is_worth_it(&self) -> bool {
         self.confidence >= defaults::MATCH_CONFIDENCE_MIN
@@ -154,7 +165,7 @@ impl Fit {
     }
 }
 
-impl fmt::Display for Fit {
+impl fmt::Display for MatchScore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "covers {}", self.covered.join(", "))?;
         if !self.missing.is_empty() {
@@ -169,31 +180,31 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::search::{Analyzed, Thesaurus};
+    use crate::search::{AnalyzedServer, Thesaurus};
 
-    fn index(servers: &[(&str, &str)]) -> Index {
+    fn index(servers: &[(&str, &str)]) -> SearchIndex {
         let analyzed: Vec<_> = servers
             .iter()
             .map(|(name, description)| {
                 let tool = serde_json::json!({ "name": name, "description": description });
-                Arc::new(Analyzed::of(name, "", [tool.to_string().as_str()].into_iter()))
+                Arc::new(AnalyzedServer::of(name, "", [tool.to_string().as_str()].into_iter()))
             })
             .collect();
-        Index::new(&analyzed, &Thesaurus::embedded())
+        SearchIndex::new(&analyzed, &Thesaurus::embedded())
     }
 
-    fn best(wanted: &Wanted) -> (usize, Fit) {
+    fn best(wanted: &RequestedTask) -> (usize, MatchScore) {
         let index = index(&[
             ("github", "issues and pull requests of a repository"),
             ("weather", "the forecast for a city"),
         ]);
-        wanted.among(&index, 2, Strategy::Bm25).into_iter().next().expect("a match")
+        wanted.among(&index, 2, RankingStrategy::Bm25).into_iter().next().expect("a match")
     }
 
     #[test]
     fn a_whole_sentence_can_be_certain() {
         let (server, fit) =
-            best(&Wanted::new("I need the issues of my repository on GitHub", None));
+            best(&RequestedTask::new("I need the issues of my repository on GitHub", None));
         assert_eq!(server, 0);
         assert!((fit.confidence - 1.0).abs() < f64::EPSILON, "{fit:?}");
         assert_eq!(fit.to_string(), "covers issues, repository, github");
@@ -201,7 +212,7 @@ mod tests {
 
     #[test]
     fn the_confidence_is_the_share_of_the_words_and_says_which() {
-        let (_, fit) = best(&Wanted::new("list issues on github for managers", None));
+        let (_, fit) = best(&RequestedTask::new("list issues on github for managers", None));
         assert!((fit.confidence - 0.5).abs() < f64::EPSILON, "{fit:?}");
         assert_eq!(fit.to_string(), "covers issues, github; not list, managers");
         assert!(fit.is_good() && fit.is_worth_it());
@@ -209,11 +220,12 @@ mod tests {
 
     #[test]
     fn a_context_raises_the_confidence_or_changes_nothing() {
-        let alone = best(&Wanted::new("forecast, please, for Bohemia", None)).1;
+        let alone = best(&RequestedTask::new("forecast, please, for Bohemia", None)).1;
         assert!((alone.confidence - 0.5).abs() < f64::EPSILON, "{alone:?}");
-        let helped = best(&Wanted::new("forecast for Bohemia", Some("weather of a city"))).1;
+        let helped = best(&RequestedTask::new("forecast for Bohemia", Some("weather of a city"))).1;
         assert!((helped.confidence - 0.75).abs() < f64::EPSILON, "{helped:?}");
-        let drowned = best(&Wanted::new("forecast for Bohemia", Some("quarterly sales slides"))).1;
+        let drowned =
+            best(&RequestedTask::new("forecast for Bohemia", Some("quarterly sales slides"))).1;
         assert_eq!(drowned, alone);
     }
 
@@ -221,20 +233,20 @@ mod tests {
     fn a_word_that_is_only_meant_counts_less_than_one_that_stands_there() {
         let index = index(&[("github", "issues and pull requests"), ("mailer", "send email")]);
         let best = |intent: &str, strategy| {
-            let found = Wanted::new(intent, None).among(&index, 2, strategy);
+            let found = RequestedTask::new(intent, None).among(&index, 2, strategy);
             found.first().map(|(server, fit)| (*server, fit.confidence))
         };
-        assert_eq!(best("an email", Strategy::Hybrid), Some((1, 1.0)));
-        assert_eq!(best("a bug", Strategy::Hybrid), Some((0, MEANT_MAX)));
-        assert_eq!(best("a bug", Strategy::Bm25), None, "only the words");
+        assert_eq!(best("an email", RankingStrategy::Hybrid), Some((1, 1.0)));
+        assert_eq!(best("a bug", RankingStrategy::Hybrid), Some((0, MEANT_MAX)));
+        assert_eq!(best("a bug", RankingStrategy::Bm25), None, "only the words");
     }
 
     #[test]
     fn what_has_no_word_of_it_does_not_fit() {
         let index = index(&[("weather", "the forecast for a city")]);
-        let wanted = Wanted::new("mow the lawn", None);
-        assert_eq!(wanted.among(&index, 1, Strategy::Bm25), []);
-        assert!(Wanted::new("please help me with it", None).is_empty());
-        assert!(Wanted::new("", Some("")).is_empty());
+        let wanted = RequestedTask::new("mow the lawn", None);
+        assert_eq!(wanted.among(&index, 1, RankingStrategy::Bm25), []);
+        assert!(RequestedTask::new("please help me with it", None).is_empty());
+        assert!(RequestedTask::new("", Some("")).is_empty());
     }
 }

@@ -20,10 +20,12 @@ mod remembered;
 mod request;
 mod trust;
 
-pub use answer::{DeclaredServer, FoundTool, ListedServer, Match, Provisioned, Source};
-pub use matching::{Fit, Wanted};
+pub use answer::{
+    CallableTool, ExistingServer, ListedServer, MatchSource, ProvisionReply, ServerMatch,
+};
+pub use matching::{MatchScore, RequestedTask};
 pub use provisioner::Provisioner;
 #[doc(hidden)]
 pub use registry::read_page;
-pub use request::Request;
-pub use trust::{Distrust, Doubt, Verdict};
+pub use request::ProvisionRequest;
+pub use trust::{LowConfidence, TrustVerdict, UntrustedNamespace};

@@ -8,32 +8,32 @@ use std::{
 use tokio::{sync::OnceCell, task::spawn_blocking};
 
 use super::{
-    answer::{DeclaredServer, ListedServer, shown},
-    matching::{Fit, Wanted},
-    registry::Entry,
-    remembered::Remembered,
-    trust::Verdict,
+    answer::{ExistingServer, ListedServer, shown},
+    matching::{MatchScore, RequestedTask},
+    registry::RegistryEntry,
+    remembered::RememberedTools,
+    trust::TrustVerdict,
 };
 use crate::{
-    catalog::{Catalog, Snapshot},
-    config::{Config, Provision, Provisionable, defaults},
+    catalog::{Catalog, CatalogSnapshot},
+    config::{Config, ProvisionConfig, Provisionable, defaults},
     name::ServerName,
-    search::{Analyzed, Index, Place, Query, Strategy, Thesaurus},
+    search::{AnalyzedServer, RankingStrategy, SearchIndex, SearchQuery, Thesaurus, ToolPosition},
 };
 
 /// The servers that may be added, ready to be searched.
 #[derive(Debug)]
-pub(super) struct Offer {
-    rules: Provision,
+pub(super) struct ProvisionOffer {
+    rules: ProvisionConfig,
     /// In the order of the index.
     servers: Vec<(ServerName, Arc<Provisionable>)>,
-    index: OnceLock<Index>,
-    strategy: Strategy,
+    index: OnceLock<SearchIndex>,
+    strategy: RankingStrategy,
     /// Groups that are declared.
     synonyms: Vec<Vec<String>>,
     thesaurus: OnceLock<Arc<Thesaurus>>,
     /// What the disk has of them, read when somebody asks first.
-    remembered: OnceCell<Remembered>,
+    remembered: OnceCell<RememberedTools>,
 }
 
 /// A server that may be added and fits.
@@ -41,14 +41,14 @@ pub(super) struct Offer {
 pub(super) struct Candidate {
     pub(super) name: ServerName,
     pub(super) server: Arc<Provisionable>,
-    pub(super) fit: Fit,
+    pub(super) fit: MatchScore,
     /// The tool that it had in an earlier run and that fits so well, where that is not how it is
     /// declared.
     pub(super) tool: Option<String>,
-    pub(super) verdict: Verdict,
+    pub(super) verdict: TrustVerdict,
 }
 
-impl Offer {
+impl ProvisionOffer {
     /// Returns what `config` declares: nothing where that is switched off.
     pub(super) fn new(config: &Config) -> Self {
         let rules = config.provision.clone();
@@ -70,17 +70,17 @@ impl Offer {
     /// Returns the words that mean the same.
     fn thesaurus(&self) -> &Arc<Thesaurus> {
         self.thesaurus.get_or_init(|| match self.strategy {
-            Strategy::Hybrid => Thesaurus::with_synonyms(&self.synonyms),
+            RankingStrategy::Hybrid => Thesaurus::with_synonyms(&self.synonyms),
             // Only a search by meaning looks at it.
-            Strategy::Keyword | Strategy::Bm25 => Arc::default(),
+            RankingStrategy::Keyword | RankingStrategy::Bm25 => Arc::default(),
         })
     }
 
     /// Returns how the servers are declared, made when somebody asks first: few ever do.
-    fn index(&self) -> &Index {
+    fn index(&self) -> &SearchIndex {
         self.index.get_or_init(|| {
             let analyzed = self.servers.iter().map(|(name, server)| analyzed(name, server));
-            Index::new(&analyzed.collect::<Vec<_>>(), self.thesaurus())
+            SearchIndex::new(&analyzed.collect::<Vec<_>>(), self.thesaurus())
         })
     }
 
@@ -104,10 +104,10 @@ impl Offer {
                 Some((at, name.clone(), tools))
             });
             let (servers, thesaurus) = (servers.collect(), Arc::clone(self.thesaurus()));
-            let making = spawn_blocking(move || Remembered::new(servers, &thesaurus));
+            let making = spawn_blocking(move || RememberedTools::new(servers, &thesaurus));
             making.await.unwrap_or_else(|error| {
                 tracing::error!(%error, "cached lists of waiting servers not read");
-                Remembered::new(Vec::new(), &Thesaurus::default())
+                RememberedTools::new(Vec::new(), &Thesaurus::default())
             })
         };
         let _remembered = self.remembered.get_or_init(read).await;
@@ -115,10 +115,10 @@ impl Offer {
 
     /// Returns the servers that are worth a mention, the surest first: by how they are declared, or by
     /// a tool that they had in an earlier run.
-    pub(super) fn candidates(&self, wanted: &Wanted) -> Vec<Candidate> {
+    pub(super) fn candidates(&self, wanted: &RequestedTask) -> Vec<Candidate> {
         let declared = wanted.among(self.index(), self.servers.len(), self.strategy);
         let mut by_tool = self.by_tool(wanted);
-        let mut fits: Vec<(usize, Fit, Option<String>)> = declared
+        let mut fits: Vec<(usize, MatchScore, Option<String>)> = declared
             .into_iter()
             .map(|(at, fit)| {
                 let better = by_tool.remove(&at).filter(|(by_tool, _)| {
@@ -136,14 +136,14 @@ impl Offer {
             .take(defaults::MATCHES_MAX)
             .filter_map(|(at, fit, tool)| {
                 let (name, server) = self.servers.get(at)?.clone();
-                let verdict = Verdict::of(&server, &self.rules, fit.confidence);
+                let verdict = TrustVerdict::of(&server, &self.rules, fit.confidence);
                 Some(Candidate { name, server, fit, tool, verdict })
             })
             .collect()
     }
 
     /// Returns for each server with a tool that fits, by its position, the best one.
-    fn by_tool(&self, wanted: &Wanted) -> BTreeMap<usize, (Fit, String)> {
+    fn by_tool(&self, wanted: &RequestedTask) -> BTreeMap<usize, (MatchScore, String)> {
         let Some(remembered) = self.remembered.get() else { return BTreeMap::new() };
         let found = remembered.found(wanted.text(), self.strategy);
         let texts = found.iter().map(|(_, name, tool)| (name.as_str(), tool.json()));
@@ -161,16 +161,16 @@ impl Offer {
     /// first are, once more, by themselves.
     pub(super) fn tools(
         &self,
-        wanted: &Wanted,
-        snapshot: &Snapshot,
+        wanted: &RequestedTask,
+        snapshot: &CatalogSnapshot,
         only: Option<usize>,
-    ) -> Vec<(Place, Fit)> {
-        let query = Query {
+    ) -> Vec<(ToolPosition, MatchScore)> {
+        let query = SearchQuery {
             text: wanted.text(),
             strategy: self.strategy,
             limit: defaults::SHORTLIST_MAX,
             server: only,
-            ..Query::default()
+            ..SearchQuery::default()
         };
         let hits = snapshot.search(&query);
         let found: Vec<_> =
@@ -184,18 +184,23 @@ impl Offer {
     /// Each is a name and the definition of a tool, or of what is like one.
     fn fits<'a>(
         &self,
-        wanted: &Wanted,
+        wanted: &RequestedTask,
         texts: impl Iterator<Item = (&'a str, &'a str)>,
-    ) -> Vec<(usize, Fit)> {
-        let one = |(name, json): (&str, &str)| Arc::new(Analyzed::of(name, "", [json].into_iter()));
+    ) -> Vec<(usize, MatchScore)> {
+        let one =
+            |(name, json): (&str, &str)| Arc::new(AnalyzedServer::of(name, "", [json].into_iter()));
         let analyzed: Vec<_> = texts.map(one).collect();
-        let index = Index::new(&analyzed, self.thesaurus());
+        let index = SearchIndex::new(&analyzed, self.thesaurus());
         wanted.among(&index, analyzed.len(), self.strategy)
     }
 
     /// Returns what of a registry's servers is worth a mention, the surest first.
-    pub(super) fn listed(&self, wanted: &Wanted, entries: &[Entry]) -> Vec<ListedServer> {
-        let definitions: Vec<_> = entries.iter().map(Entry::definition).collect();
+    pub(super) fn listed(
+        &self,
+        wanted: &RequestedTask,
+        entries: &[RegistryEntry],
+    ) -> Vec<ListedServer> {
+        let definitions: Vec<_> = entries.iter().map(RegistryEntry::definition).collect();
         let texts = entries.iter().zip(&definitions);
         let fits = self.fits(wanted, texts.map(|(entry, json)| (&*entry.name, json.as_str())));
         let worth = fits.into_iter().filter(|(_, fit)| fit.is_worth_it());
@@ -216,8 +221,8 @@ impl Offer {
 
 impl Candidate {
     /// Returns it as one that was not started.
-    pub(super) fn suggested(&self) -> DeclaredServer {
-        DeclaredServer {
+    pub(super) fn suggested(&self) -> ExistingServer {
+        ExistingServer {
             name: self.name.clone(),
             description: shown(&self.server.description),
             confidence: self.fit.confidence,
@@ -228,8 +233,8 @@ impl Candidate {
     }
 
     /// Returns it as one that was.
-    pub(super) fn started(&self) -> DeclaredServer {
-        DeclaredServer { started: true, reason: self.reason(), ..self.suggested() }
+    pub(super) fn started(&self) -> ExistingServer {
+        ExistingServer { started: true, reason: self.reason(), ..self.suggested() }
     }
 
     /// Returns why it was found.
@@ -242,11 +247,11 @@ impl Candidate {
 }
 
 /// A server is found as a tool is that has its name, its keywords for a title, and its description.
-fn analyzed(name: &ServerName, server: &Provisionable) -> Arc<Analyzed> {
+fn analyzed(name: &ServerName, server: &Provisionable) -> Arc<AnalyzedServer> {
     let definition = serde_json::json!({
         "name": name.as_str(),
         "title": server.keywords.join(", "),
         "description": server.description,
     });
-    Arc::new(Analyzed::of(name.as_str(), "", [definition.to_string().as_str()].into_iter()))
+    Arc::new(AnalyzedServer::of(name.as_str(), "", [definition.to_string().as_str()].into_iter()))
 }

@@ -9,34 +9,43 @@ use crate::{
     catalog::Listing,
     config::defaults,
     name::ServerName,
-    protocol::mcp::Item,
-    search::{Analyzed, Index, Query, Strategy, Thesaurus},
+    protocol::mcp::ListItem,
+    search::{AnalyzedServer, RankingStrategy, SearchIndex, SearchQuery, Thesaurus},
 };
 
 /// The tools that waiting servers had in an earlier run, ready to be searched.
 #[derive(Debug)]
-pub(super) struct Remembered {
+pub(super) struct RememberedTools {
     /// By the position of each server among those that wait.
     servers: Vec<(usize, ServerName, Listing)>,
-    index: Index,
+    index: SearchIndex,
 }
 
-impl Remembered {
+impl RememberedTools {
     /// Returns these tools, of servers by their position.
     pub(super) fn new(servers: Vec<(usize, ServerName, Listing)>, thesaurus: &Thesaurus) -> Self {
         let analyzed: Vec<_> = servers
             .iter()
             .map(|(_, name, tools)| {
-                Arc::new(Analyzed::of(name.as_str(), "", tools.iter().map(Item::json)))
+                Arc::new(AnalyzedServer::of(name.as_str(), "", tools.iter().map(ListItem::json)))
             })
             .collect();
-        let index = Index::new(&analyzed, thesaurus);
+        let index = SearchIndex::new(&analyzed, thesaurus);
         Self { servers, index }
     }
 
     /// Returns the tools that a search finds first, each with the position of its server.
-    pub(super) fn found(&self, text: &str, strategy: Strategy) -> Vec<(usize, &ServerName, &Item)> {
-        let query = Query { text, strategy, limit: defaults::SHORTLIST_MAX, ..Query::default() };
+    pub(super) fn found(
+        &self,
+        text: &str,
+        strategy: RankingStrategy,
+    ) -> Vec<(usize, &ServerName, &ListItem)> {
+        let query = SearchQuery {
+            text,
+            strategy,
+            limit: defaults::SHORTLIST_MAX,
+            ..SearchQuery::default()
+        };
         let hits = self.index.search(&query);
         hits.iter()
             .filter_map(|hit| {

@@ -1,10 +1,10 @@
 //! What somebody asks for.
 
-use crate::connection::Limits;
+use crate::connection::ConnectionLimits;
 
 /// What somebody asks for.
 #[derive(Clone, Copy, Debug)]
-pub struct Request<'a> {
+pub struct ProvisionRequest<'a> {
     /// What it is to do, in words.
     pub intent: &'a str,
     /// More about it.
@@ -12,5 +12,5 @@ pub struct Request<'a> {
     /// Whether the best match is to be started if it may be.
     pub auto: bool,
     /// How long requests may take.
-    pub limits: Limits,
+    pub limits: ConnectionLimits,
 }

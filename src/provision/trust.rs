@@ -3,20 +3,20 @@
 
 use std::fmt;
 
-use crate::config::{Namespace, Provision, Provisionable};
+use crate::config::{Namespace, ProvisionConfig, Provisionable};
 
 /// Whether a server may be started, and what it lacks if not.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Verdict {
+pub struct TrustVerdict {
     /// Whether its namespace is trusted, or why it is not.
-    pub trust: Result<(), Distrust>,
+    pub trust: Result<(), UntrustedNamespace>,
     /// How much less sure it is that it was meant than it must be.
-    pub doubt: Option<Doubt>,
+    pub doubt: Option<LowConfidence>,
 }
 
 /// Why a namespace is not trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Distrust {
+pub enum UntrustedNamespace {
     /// The server declares none.
     Nobodys,
     /// No rule trusts it.
@@ -25,23 +25,23 @@ pub enum Distrust {
 
 /// A confidence that is too low.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Doubt {
+pub struct LowConfidence {
     /// What it is.
     pub confidence: f64,
     /// What it must be.
     pub least: f64,
 }
 
-impl Verdict {
+impl TrustVerdict {
     /// Judges a server that fits with `confidence`.
-    pub fn of(server: &Provisionable, rules: &Provision, confidence: f64) -> Self {
+    pub fn of(server: &Provisionable, rules: &ProvisionConfig, confidence: f64) -> Self {
         let trust = match &server.namespace {
-            None => Err(Distrust::Nobodys),
+            None => Err(UntrustedNamespace::Nobodys),
             Some(namespace) if rules.trusted.iter().any(|rule| rule.covers(namespace)) => Ok(()),
-            Some(namespace) => Err(Distrust::Stranger(namespace.clone())),
+            Some(namespace) => Err(UntrustedNamespace::Stranger(namespace.clone())),
         };
         let least = rules.min_confidence;
-        let doubt = (confidence < least).then_some(Doubt { confidence, least });
+        let doubt = (confidence < least).then_some(LowConfidence { confidence, least });
         Self { trust, doubt }
     }
 
@@ -51,15 +51,15 @@ impl Verdict {
     }
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for TrustVerdict {
     /// Says what is lacking, and what the operator, or the one who asks, can do about it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.trust {
             Ok(()) => {}
-            Err(Distrust::Nobodys) => f.write_str(
+            Err(UntrustedNamespace::Nobodys) => f.write_str(
                 "it declares no namespace that could be trusted: the operator can declare its `namespace` and add that to `provision.trusted`",
             )?,
-            Err(Distrust::Stranger(namespace)) => write!(
+            Err(UntrustedNamespace::Stranger(namespace)) => write!(
                 f,
                 "its namespace `{namespace}` is not trusted: the operator can add it to `provision.trusted`"
             )?,
@@ -67,7 +67,7 @@ impl fmt::Display for Verdict {
         match (self.doubt, &self.trust) {
             (None, Ok(())) => f.write_str("it may be started"),
             (None, Err(_)) => Ok(()),
-            (Some(Doubt { confidence, least }), trust) => {
+            (Some(LowConfidence { confidence, least }), trust) => {
                 let and = if trust.is_ok() { "" } else { "; and " };
                 write!(
                     f,
@@ -83,13 +83,13 @@ mod tests {
     use super::*;
     use crate::config::load::parsed;
 
-    fn verdict(namespace: &str, confidence: f64) -> Verdict {
+    fn verdict(namespace: &str, confidence: f64) -> TrustVerdict {
         let text = format!(
             "[provision]\ntrusted = [\"@scope/*\", \"internal/git\"]\nmin_confidence = 0.5\n\
              [provision.servers.a]\ncommand = \"x\"\ndescription = \"does\"\n{namespace}\n"
         );
         let rules = parsed(&text).provision;
-        Verdict::of(&rules.servers["a"], &rules, confidence)
+        TrustVerdict::of(&rules.servers["a"], &rules, confidence)
     }
 
     #[test]

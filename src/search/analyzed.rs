@@ -6,10 +6,10 @@
 use std::{collections::HashMap, fmt};
 
 use super::{
-    definition::Definition,
-    pairs::Pairs,
-    stem::Stems,
-    words::{self, Manner},
+    definition::DefinitionText,
+    pairs::BigramFilter,
+    stem::Stemmer,
+    words::{self, TextKind},
 };
 
 /// How many words of one tool are kept. Ours: ten times those of a long definition.
@@ -18,7 +18,7 @@ pub(super) const WORDS_MAX: usize = 2000;
 /// Where in a definition a word stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Field {
+pub enum TextField {
     /// In the tool's name.
     Name,
     /// In its title.
@@ -33,8 +33,8 @@ pub enum Field {
     Server,
 }
 
-impl Field {
-    /// Those that stand in a definition, in the order in which [`Tool`] has them.
+impl TextField {
+    /// Those that stand in a definition, in the order in which [`AnalyzedTool`] has them.
     pub(super) const OF_TOOL: [Self; 5] =
         [Self::Name, Self::Title, Self::Description, Self::Parameters, Self::Remarks];
 
@@ -53,56 +53,56 @@ impl Field {
         }
     }
 
-    fn manner(self) -> Manner {
+    fn manner(self) -> TextKind {
         match self {
-            Self::Name | Self::Parameters | Self::Server => Manner::Name,
-            Self::Title | Self::Description | Self::Remarks => Manner::Prose,
+            Self::Name | Self::Parameters | Self::Server => TextKind::Name,
+            Self::Title | Self::Description | Self::Remarks => TextKind::Prose,
         }
     }
 }
 
-impl fmt::Display for Field {
+impl fmt::Display for TextField {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
 }
 
 /// The words of one server and its tools.
-pub struct Analyzed {
+pub struct AnalyzedServer {
     /// The stems, in the order in which they came; words are kept as places in here.
-    pub(super) vocabulary: Vocabulary,
+    pub(super) vocabulary: StemTable,
     /// The words of the server's name.
     pub(super) name: Box<[u32]>,
     /// The words of its title and instructions.
     pub(super) about: Box<[u32]>,
     /// The tools, as the server orders them.
-    pub(super) tools: Box<[Tool]>,
+    pub(super) tools: Box<[AnalyzedTool]>,
 }
 
 /// The words and the text of one tool.
-pub(super) struct Tool {
+pub(super) struct AnalyzedTool {
     /// Lower case: `server/tool`, the title and the description.
     text: Box<str>,
     /// The pairs of its name and its description.
-    pub(super) pairs: Pairs,
+    pub(super) pairs: BigramFilter,
     /// Where in `text` the tool's name begins, where it ends, and where the title does.
     borders: [u32; 3],
     /// The words, field by field.
     words: Box<[u32]>,
     /// Where the fields end in `words`.
-    ends: [u32; Field::OF_TOOL.len()],
+    ends: [u32; TextField::OF_TOOL.len()],
 }
 
-impl Analyzed {
+impl AnalyzedServer {
     /// Analyses a server by its name, what it says about itself, and the definitions of its tools.
     ///
     /// `about` is its title and its instructions, `tools` are JSON. A definition that is none keeps
     /// its place and is found by nothing but its server.
     pub fn of<'a>(server: &str, about: &str, tools: impl Iterator<Item = &'a str>) -> Self {
         let mut reader = Reader::default();
-        let name = reader.words(server, Manner::Name, WORDS_MAX);
-        let about = reader.words(about, Manner::Prose, WORDS_MAX);
-        let tools = tools.map(|json| reader.tool(server, &Definition::read(json))).collect();
+        let name = reader.words(server, TextKind::Name, WORDS_MAX);
+        let about = reader.words(about, TextKind::Prose, WORDS_MAX);
+        let tools = tools.map(|json| reader.tool(server, &DefinitionText::read(json))).collect();
         Self { vocabulary: reader.vocabulary.done(), name, about, tools }
     }
 
@@ -117,7 +117,7 @@ impl Analyzed {
     }
 }
 
-impl Tool {
+impl AnalyzedTool {
     /// Returns `server/tool`, in lower case.
     pub(super) fn path(&self) -> &str {
         &self.text[..self.borders[1] as usize]
@@ -145,10 +145,10 @@ impl Tool {
     }
 
     /// Returns the words of each field.
-    pub(super) fn fields(&self) -> impl Iterator<Item = (Field, &[u32])> {
+    pub(super) fn fields(&self) -> impl Iterator<Item = (TextField, &[u32])> {
         let starts = [0].into_iter().chain(self.ends);
         let spans = starts.zip(self.ends);
-        Field::OF_TOOL
+        TextField::OF_TOOL
             .into_iter()
             .zip(spans)
             .map(|(field, (start, end))| (field, &self.words[start as usize..end as usize]))
@@ -157,12 +157,12 @@ impl Tool {
 
 /// Stems, each once, one behind the other in memory.
 #[derive(Default)]
-pub(super) struct Vocabulary {
+pub(super) struct StemTable {
     text: Box<str>,
     ends: Box<[u32]>,
 }
 
-impl Vocabulary {
+impl StemTable {
     /// Returns all stems in their order.
     pub(super) fn iter(&self) -> impl Iterator<Item = &str> {
         let starts = [0].into_iter().chain(self.ends.iter().copied());
@@ -173,7 +173,7 @@ impl Vocabulary {
 /// Turns text into places in a vocabulary that grows.
 #[derive(Default)]
 struct Reader {
-    stems: Stems,
+    stems: Stemmer,
     vocabulary: Growing,
     /// Words that were seen, with the places of their stems: most words of a server come often.
     seen: HashMap<Box<str>, Option<u32>>,
@@ -198,13 +198,13 @@ impl Growing {
         place
     }
 
-    fn done(self) -> Vocabulary {
-        Vocabulary { text: self.text.into(), ends: self.ends.into() }
+    fn done(self) -> StemTable {
+        StemTable { text: self.text.into(), ends: self.ends.into() }
     }
 }
 
 impl Reader {
-    fn words(&mut self, text: &str, manner: Manner, n_max: usize) -> Box<[u32]> {
+    fn words(&mut self, text: &str, manner: TextKind, n_max: usize) -> Box<[u32]> {
         let mut found = Vec::new();
         words::each(text, manner, |word, _| {
             if found.len() == n_max {
@@ -220,16 +220,16 @@ impl Reader {
         found.into()
     }
 
-    fn tool(&mut self, server: &str, definition: &Definition<'_>) -> Tool {
+    fn tool(&mut self, server: &str, definition: &DefinitionText<'_>) -> AnalyzedTool {
         let mut all = Vec::new();
-        let ends = Field::OF_TOOL.map(|field| {
+        let ends = TextField::OF_TOOL.map(|field| {
             let text = match field {
-                Field::Name => &*definition.name,
-                Field::Title => &definition.title,
-                Field::Description => &definition.description,
-                Field::Parameters => &definition.parameters,
-                Field::Remarks => &definition.remarks,
-                Field::Server => "",
+                TextField::Name => &*definition.name,
+                TextField::Title => &definition.title,
+                TextField::Description => &definition.description,
+                TextField::Parameters => &definition.parameters,
+                TextField::Remarks => &definition.remarks,
+                TextField::Server => "",
             };
             all.extend(self.words(text, field.manner(), WORDS_MAX - all.len()));
             count(all.len())
@@ -244,8 +244,8 @@ impl Reader {
         });
         let borders = [borders[0][0], borders[0][1], borders[1][1]];
         text.push_str(&cut(&definition.description));
-        let pairs = Pairs::of(&text[borders[0] as usize..]);
-        Tool { text: text.into(), pairs, borders, words: all.into(), ends }
+        let pairs = BigramFilter::of(&text[borders[0] as usize..]);
+        AnalyzedTool { text: text.into(), pairs, borders, words: all.into(), ends }
     }
 }
 
@@ -254,8 +254,8 @@ fn count(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX)
 }
 
-impl fmt::Debug for Analyzed {
+impl fmt::Debug for AnalyzedServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.tools.iter().map(Tool::path)).finish()
+        f.debug_list().entries(self.tools.iter().map(AnalyzedTool::path)).finish()
     }
 }

@@ -3,18 +3,18 @@
 use std::{borrow::Cow, collections::HashSet};
 
 use super::{
-    stem::Stems,
-    words::{self, Form, Manner},
+    stem::Stemmer,
+    words::{self, TextKind, WordForm},
 };
 
 /// Returns the words of `text` that carry meaning, lower-case and in their order, at most `n_max`.
 /// Of several forms of a word, the first.
 pub fn bearing(text: &str, n_max: usize) -> Vec<String> {
-    let stems = Stems::default();
+    let stems = Stemmer::default();
     let (mut seen, mut found) = (HashSet::new(), Vec::new());
-    words::each(text, Manner::Prose, |word, form| {
+    words::each(text, TextKind::Prose, |word, form| {
         if found.len() < n_max
-            && form == Form::Plain
+            && form == WordForm::Plain
             && let Some(stem) = stems.of(word)
             && seen.insert(stem.into_owned())
         {
@@ -26,13 +26,13 @@ pub fn bearing(text: &str, n_max: usize) -> Vec<String> {
 
 /// The words of a request, to be looked for in what is said of a server whose tools are not known.
 #[derive(Debug)]
-pub struct RequestWords(HashSet<String>);
+pub struct RelevanceTerms(HashSet<String>);
 
-impl RequestWords {
+impl RelevanceTerms {
     /// Returns those of `request` that carry meaning.
     pub fn of(request: &str) -> Self {
-        let (stems, mut found) = (Stems::default(), HashSet::new());
-        words::each(request, Manner::Prose, |word, _| {
+        let (stems, mut found) = (Stemmer::default(), HashSet::new());
+        words::each(request, TextKind::Prose, |word, _| {
             found.extend(stems.of(word).map(Cow::into_owned));
         });
         Self(found)
@@ -40,8 +40,8 @@ impl RequestWords {
 
     /// Tells whether one of them stands in the server's `name` or in what it says of itself.
     pub fn are_about(&self, name: &str, about: &str) -> bool {
-        let (stems, mut is_found) = (Stems::default(), false);
-        for (text, manner) in [(name, Manner::Name), (about, Manner::Prose)] {
+        let (stems, mut is_found) = (Stemmer::default(), false);
+        for (text, manner) in [(name, TextKind::Name), (about, TextKind::Prose)] {
             words::each(text, manner, |word, _| {
                 is_found |= stems.of(word).is_some_and(|stem| self.0.contains(&*stem));
             });
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn a_request_is_about_a_server_that_has_one_of_its_words() {
-        let words = RequestWords::of("please list the issues in my GitHub repository");
+        let words = RelevanceTerms::of("please list the issues in my GitHub repository");
         for (name, about, expected) in [
             ("github-mcp", "", true),
             ("GitHubSearch", "", true),
@@ -66,7 +66,7 @@ mod tests {
         ] {
             assert_eq!(words.are_about(name, about), expected, "{name}: {about}");
         }
-        assert!(!RequestWords::of("I want you to do it!").are_about("it", "Do it."));
+        assert!(!RelevanceTerms::of("I want you to do it!").are_about("it", "Do it."));
     }
 
     #[test]

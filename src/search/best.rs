@@ -1,12 +1,12 @@
 //! The best of many, without putting all in order.
 
 /// The best tools so far, by number and score.
-pub(super) struct Best {
+pub(super) struct TopTools {
     limit: usize,
     found: Vec<(u32, f64)>,
 }
 
-impl Best {
+impl TopTools {
     /// Returns room for `limit` tools.
     pub(super) fn new(limit: usize) -> Self {
         Self { limit, found: Vec::new() }
@@ -37,7 +37,7 @@ mod tests {
 
     #[test]
     fn the_best_come_out_in_order_and_of_equal_ones_the_first() {
-        let mut best = Best::new(3);
+        let mut best = TopTools::new(3);
         for (number, score) in [(4, 1.0), (3, 2.0), (0, 0.0), (2, 1.0), (1, 2.0), (5, 3.0)] {
             best.put(number, score);
         }

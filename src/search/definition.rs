@@ -24,7 +24,7 @@ pub(super) const VALUES_MAX: (usize, usize) = (12, 24);
 
 /// The texts of a definition.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Definition<'a> {
+pub(super) struct DefinitionText<'a> {
     /// The name, which is empty if there is none.
     pub(super) name: Cow<'a, str>,
     /// The title for people, of the tool or of its annotations.
@@ -60,7 +60,7 @@ struct Annotations<'a> {
 #[derive(Deserialize)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
-impl<'a> Definition<'a> {
+impl<'a> DefinitionText<'a> {
     /// Reads the definition of a tool, which is JSON; of anything else comes an empty one.
     pub(super) fn read(json: &'a str) -> Self {
         let Ok(members) = serde_json::from_str::<Members<'a>>(json) else {
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn nested_parameters_and_short_values_are_read() {
-        let read = Definition::read(
+        let read = DefinitionText::read(
             r#"{"name":"a","annotations":{"title":"A"},"inputSchema":{"properties":{
                 "unit":{"enum":["metric","imperial"],"description":"Of what comes"},
                 "stops":{"type":"array","items":{"properties":{"place":{"description":"Where"}}}},
@@ -170,7 +170,7 @@ mod tests {
             (r#"{"name":"a","inputSchema":{"properties":{"b":null}}}"#, "a"),
             (&format!(r#"{{"name":"a","inputSchema":{deep}}}"#), "a"),
         ] {
-            assert_eq!(Definition::read(json).name, name, "{json}");
+            assert_eq!(DefinitionText::read(json).name, name, "{json}");
         }
     }
 
@@ -179,6 +179,6 @@ mod tests {
         let many: Vec<String> = (0..1000).map(|n| format!(r#""p{n}":{{}}"#)).collect();
         let json = format!(r#"{{"inputSchema":{{"properties":{{{}}}}}}}"#, many.join(","));
 
-        assert_eq!(Definition::read(&json).parameters.lines().count(), PARAMETERS_MAX);
+        assert_eq!(DefinitionText::read(&json).parameters.lines().count(), PARAMETERS_MAX);
     }
 }

@@ -1,12 +1,12 @@
 //! What a tool and a server are made of: how much of which word and of which concept.
 
 use super::{
-    Analyzed,
-    analyzed::{Field, Tool},
-    lexicon::Lexicon,
-    postings::{Feature, Features},
-    sparse::Sparse,
-    weights::Weights,
+    AnalyzedServer,
+    analyzed::{AnalyzedTool, TextField},
+    lexicon::TermDictionary,
+    postings::{DocumentTerms, SearchTerm},
+    sparse::SparseScores,
+    weights::RankingWeights,
 };
 
 /// How much words of a server's name count for what it is about, beside one that it says itself.
@@ -18,32 +18,32 @@ const SERVER_NAME: f32 = 3.0;
 const SERVER_SATURATION: (f32, f32) = (1.0, 0.1);
 
 /// Turns servers into features, one after the other.
-pub(super) struct Reader<'a> {
-    lexicon: &'a Lexicon,
-    weights: &'a Weights,
-    lengths: &'a Lengths,
+pub(super) struct DocumentBuilder<'a> {
+    lexicon: &'a TermDictionary,
+    weights: &'a RankingWeights,
+    lengths: &'a FieldLengths,
     /// Of the tool or the server that is read just now.
     tool: Amounts,
     server: Amounts,
     /// Concepts of one field.
-    field: Sparse,
+    field: SparseScores,
     pub(super) n_tools: u32,
     n_servers: u32,
-    pub(super) of_tools: Features,
-    pub(super) of_servers: Features,
+    pub(super) of_tools: DocumentTerms,
+    pub(super) of_servers: DocumentTerms,
 }
 
 /// How much there is of each stem and each concept.
 struct Amounts {
-    stems: Sparse,
-    concepts: Sparse,
+    stems: SparseScores,
+    concepts: SparseScores,
 }
 
 impl Amounts {
-    fn new(lexicon: &Lexicon) -> Self {
+    fn new(lexicon: &TermDictionary) -> Self {
         Self {
-            stems: Sparse::new(lexicon.n_stems()),
-            concepts: Sparse::new(lexicon.concepts().len()),
+            stems: SparseScores::new(lexicon.n_stems()),
+            concepts: SparseScores::new(lexicon.concepts().len()),
         }
     }
 
@@ -52,13 +52,13 @@ impl Amounts {
         &mut self,
         document: u32,
         saturation: f32,
-        to: &mut Features,
+        to: &mut DocumentTerms,
         mut also: impl FnMut(Kind, u32, f32),
     ) {
-        let mut drain = |from: &mut Sparse, to: &mut Vec<Feature>, kind| {
+        let mut drain = |from: &mut SparseScores, to: &mut Vec<SearchTerm>, kind| {
             from.drain(|feature, found| {
                 let amount = found / (found + saturation);
-                to.push(Feature { feature, document, amount });
+                to.push(SearchTerm { feature, document, amount });
                 also(kind, feature, amount);
             });
         };
@@ -73,24 +73,28 @@ enum Kind {
     Concept,
 }
 
-impl<'a> Reader<'a> {
-    pub(super) fn new(lexicon: &'a Lexicon, weights: &'a Weights, lengths: &'a Lengths) -> Self {
+impl<'a> DocumentBuilder<'a> {
+    pub(super) fn new(
+        lexicon: &'a TermDictionary,
+        weights: &'a RankingWeights,
+        lengths: &'a FieldLengths,
+    ) -> Self {
         Self {
             lexicon,
             weights,
             lengths,
             tool: Amounts::new(lexicon),
             server: Amounts::new(lexicon),
-            field: Sparse::new(lexicon.concepts().len()),
+            field: SparseScores::new(lexicon.concepts().len()),
             n_tools: 0,
             n_servers: 0,
-            of_tools: Features::default(),
-            of_servers: Features::default(),
+            of_tools: DocumentTerms::default(),
+            of_servers: DocumentTerms::default(),
         }
     }
 
     /// Reads a server; `numbers` are those of its stems in the lexicon.
-    pub(super) fn server(&mut self, server: &Analyzed, numbers: &[u32]) {
+    pub(super) fn server(&mut self, server: &AnalyzedServer, numbers: &[u32]) {
         let name = numbered(&server.name, numbers);
         for (words, weight) in [(&name, SERVER_NAME), (&numbered(&server.about, numbers), 1.0)] {
             for &word in words {
@@ -120,7 +124,7 @@ impl<'a> Reader<'a> {
         self.n_servers += 1;
     }
 
-    fn field(&mut self, field: Field, words: &[u32]) {
+    fn field(&mut self, field: TextField, words: &[u32]) {
         let weight = self.lengths.weight(field, words.len(), self.weights);
         for &word in words {
             self.tool.stems.add(word, weight);
@@ -135,13 +139,13 @@ impl<'a> Reader<'a> {
 /// Returns the fields of a tool with their words as the lexicon numbers them, its server's name
 /// among them.
 pub(super) fn fields(
-    tool: &Tool,
+    tool: &AnalyzedTool,
     numbers: &[u32],
     server_name: &[u32],
-) -> impl Iterator<Item = (Field, Vec<u32>)> {
+) -> impl Iterator<Item = (TextField, Vec<u32>)> {
     tool.fields()
         .map(|(field, words)| (field, numbered(words, numbers)))
-        .chain([(Field::Server, server_name.to_vec())])
+        .chain([(TextField::Server, server_name.to_vec())])
 }
 
 pub(super) fn numbered(words: &[u32], numbers: &[u32]) -> Vec<u32> {
@@ -149,26 +153,26 @@ pub(super) fn numbered(words: &[u32], numbers: &[u32]) -> Vec<u32> {
 }
 
 /// How long each field is on average, in words.
-pub(super) struct Lengths([f32; Field::COUNT]);
+pub(super) struct FieldLengths([f32; TextField::COUNT]);
 
-impl Lengths {
+impl FieldLengths {
     #[expect(clippy::cast_precision_loss, reason = "counts of words")]
-    pub(super) fn of<'a>(servers: impl Iterator<Item = &'a Analyzed>) -> Self {
-        let mut sums = [0_usize; Field::COUNT];
+    pub(super) fn of<'a>(servers: impl Iterator<Item = &'a AnalyzedServer>) -> Self {
+        let mut sums = [0_usize; TextField::COUNT];
         let mut n_tools = 0;
         for server in servers {
             n_tools += server.len();
-            for (field, words) in server.tools.iter().flat_map(Tool::fields) {
+            for (field, words) in server.tools.iter().flat_map(AnalyzedTool::fields) {
                 sums[field as usize] += words.len();
             }
-            sums[Field::Server as usize] += server.name.len() * server.len();
+            sums[TextField::Server as usize] += server.name.len() * server.len();
         }
         Self(sums.map(|sum| (sum as f32 / n_tools.max(1) as f32).max(1.0)))
     }
 
     /// Returns what a word counts for in a field of so many words.
     #[expect(clippy::cast_precision_loss, reason = "counts of words")]
-    pub(super) fn weight(&self, field: Field, n_words: usize, weights: &Weights) -> f32 {
+    pub(super) fn weight(&self, field: TextField, n_words: usize, weights: &RankingWeights) -> f32 {
         let at = field as usize;
         let share = weights.lengths[at];
         weights.fields[at] / (1.0 - share + share * n_words as f32 / self.0[at])

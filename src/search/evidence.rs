@@ -1,48 +1,52 @@
 //! What speaks for a document: each word of a request that it has, or whose concept it has.
 
 use super::{
-    lexicon::Lexicon,
-    postings::{Features, Postings},
-    request::{Request, Word},
-    sparse::Sparse,
-    weights::Weights,
+    lexicon::TermDictionary,
+    postings::{DocumentTerms, PostingLists},
+    request::{QueryTerms, QueryWord},
+    sparse::SparseScores,
+    weights::RankingWeights,
 };
 
 /// The words and the concepts of documents, which are tools or servers.
-pub(super) struct Evidence {
-    stems: Postings,
-    concepts: Postings,
+pub(super) struct TermEvidence {
+    stems: PostingLists,
+    concepts: PostingLists,
 }
 
 /// What speaks for each document.
-pub(super) struct Found {
+pub(super) struct DocumentEvidence {
     /// What all words together are worth.
-    pub(super) worth: Sparse,
+    pub(super) worth: SparseScores,
     /// How much of what is asked for is covered: the sum of what its words ask for.
-    pub(super) covered: Sparse,
+    pub(super) covered: SparseScores,
 }
 
 /// What one word, itself or as a concept, is worth in a document, and how far that covers it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Worth {
+pub(super) struct TermWeight {
     pub(super) itself: f32,
     pub(super) concept: f32,
     /// Between 0 and 1.
     pub(super) cover: f32,
 }
 
-impl Worth {
+impl TermWeight {
     /// Returns what it is worth in all: the larger, and a little of the other.
-    pub(super) fn sum(self, weights: &Weights) -> f32 {
+    pub(super) fn sum(self, weights: &RankingWeights) -> f32 {
         self.itself.max(self.concept) + weights.both * self.itself.min(self.concept)
     }
 }
 
-impl Evidence {
-    pub(super) fn new(features: &Features, lexicon: &Lexicon, n_documents: usize) -> Self {
+impl TermEvidence {
+    pub(super) fn new(
+        features: &DocumentTerms,
+        lexicon: &TermDictionary,
+        n_documents: usize,
+    ) -> Self {
         Self {
-            stems: Postings::of(&features.stems, lexicon.n_stems(), n_documents),
-            concepts: Postings::of(&features.concepts, lexicon.concepts().len(), n_documents),
+            stems: PostingLists::of(&features.stems, lexicon.n_stems(), n_documents),
+            concepts: PostingLists::of(&features.concepts, lexicon.concepts().len(), n_documents),
         }
     }
 
@@ -52,7 +56,7 @@ impl Evidence {
     }
 
     /// Returns what a word asks for: how rare it is, or its rarest concept.
-    pub(super) fn asked(&self, word: &Word, weights: &Weights) -> f32 {
+    pub(super) fn asked(&self, word: &QueryWord, weights: &RankingWeights) -> f32 {
         let itself =
             word.stem.filter(|&stem| self.knows(stem)).map(|stem| self.rarity(stem, weights));
         let concepts = word.senses.iter().map(|&(concept, weight)| {
@@ -68,7 +72,7 @@ impl Evidence {
     }
 
     /// Returns what no document can be worth more than, which is more than nothing.
-    pub(super) fn most(&self, request: &Request, weights: &Weights) -> f64 {
+    pub(super) fn most(&self, request: &QueryTerms, weights: &RankingWeights) -> f64 {
         let rarest = [&self.stems, &self.concepts]
             .map(|postings| postings.rarity_of(0).powf(weights.rarity))
             .into_iter()
@@ -78,10 +82,10 @@ impl Evidence {
     }
 
     /// Returns what speaks for each document.
-    pub(super) fn find(&self, request: &Request, weights: &Weights) -> Found {
+    pub(super) fn find(&self, request: &QueryTerms, weights: &RankingWeights) -> DocumentEvidence {
         let n_documents = self.stems.n_documents();
-        let [mut worth, mut covered] = [(), ()].map(|()| Sparse::new(n_documents));
-        let [mut concept, mut cover] = [(), ()].map(|()| Sparse::new(n_documents));
+        let [mut worth, mut covered] = [(), ()].map(|()| SparseScores::new(n_documents));
+        let [mut concept, mut cover] = [(), ()].map(|()| SparseScores::new(n_documents));
         for word in &request.words {
             let asked = self.asked(word, weights);
             for &(sense, share) in &word.senses {
@@ -94,7 +98,7 @@ impl Evidence {
             let stem = word.stem.map(|stem| (self.stems.with(stem), self.rarity(stem, weights)));
             for &(document, amount) in stem.map_or(&[][..], |(list, _)| list) {
                 let rarity = stem.map_or(0.0, |(_, rarity)| rarity);
-                let found = Worth {
+                let found = TermWeight {
                     itself: of_word(rarity, amount, word),
                     concept: concept.at(document),
                     cover: covers(amount, weights).max(cover.at(document)),
@@ -108,12 +112,17 @@ impl Evidence {
             concept.drain(|document, found| worth.add(document, found));
             cover.drain(|document, found| covered.add(document, asked * found));
         }
-        Found { worth, covered }
+        DocumentEvidence { worth, covered }
     }
 
     /// Returns what a word is worth in one document, as [`Self::find`] adds it up.
-    pub(super) fn worth(&self, word: &Word, document: u32, weights: &Weights) -> Worth {
-        let mut found = Worth::default();
+    pub(super) fn worth(
+        &self,
+        word: &QueryWord,
+        document: u32,
+        weights: &RankingWeights,
+    ) -> TermWeight {
+        let mut found = TermWeight::default();
         for &(sense, share) in &word.senses {
             let amount = self.concepts.amount(sense, document);
             let rarity = self.rarity_of_concept(sense, weights);
@@ -131,9 +140,9 @@ impl Evidence {
     /// Returns the concept of a word that is worth most in a document.
     pub(super) fn best_concept(
         &self,
-        word: &Word,
+        word: &QueryWord,
         document: u32,
-        weights: &Weights,
+        weights: &RankingWeights,
     ) -> Option<u32> {
         let worth = |&(sense, share): &(u32, f32)| {
             let rarity = self.rarity_of_concept(sense, weights);
@@ -143,24 +152,30 @@ impl Evidence {
         (worth(best) > 0.0).then_some(best.0)
     }
 
-    fn rarity(&self, stem: u32, weights: &Weights) -> f32 {
+    fn rarity(&self, stem: u32, weights: &RankingWeights) -> f32 {
         self.stems.rarity(stem).powf(weights.rarity)
     }
 
-    fn rarity_of_concept(&self, concept: u32, weights: &Weights) -> f32 {
+    fn rarity_of_concept(&self, concept: u32, weights: &RankingWeights) -> f32 {
         self.concepts.rarity(concept).powf(weights.rarity)
     }
 }
 
-fn of_word(rarity: f32, amount: f32, word: &Word) -> f32 {
+fn of_word(rarity: f32, amount: f32, word: &QueryWord) -> f32 {
     rarity * amount * word.weight
 }
 
-fn of_concept(rarity: f32, share: f32, amount: f32, word: &Word, weights: &Weights) -> f32 {
+fn of_concept(
+    rarity: f32,
+    share: f32,
+    amount: f32,
+    word: &QueryWord,
+    weights: &RankingWeights,
+) -> f32 {
     rarity * share * amount * word.weight * weights.concept
 }
 
 /// Returns how far so much of something covers it.
-fn covers(amount: f32, weights: &Weights) -> f32 {
+fn covers(amount: f32, weights: &RankingWeights) -> f32 {
     (amount / weights.covered_at).min(1.0)
 }

@@ -3,48 +3,49 @@
 use std::{fmt, sync::Arc};
 
 use super::{
-    Analyzed, Explanation, Hit, Part, Pattern, Place, Query, Strategy, Thesaurus,
-    analyzed::Tool,
-    best::Best,
-    document::{Lengths, Reader},
-    evidence::{Evidence, Found},
+    AnalyzedServer, RankingStrategy, ScoreExplanation, ScorePart, SearchHit, SearchPattern,
+    SearchQuery, Thesaurus, ToolPosition,
+    analyzed::AnalyzedTool,
+    best::TopTools,
+    document::{DocumentBuilder, FieldLengths},
+    evidence::{DocumentEvidence, TermEvidence},
     keyword,
-    lexicon::Lexicon,
-    names::{Named, Names},
-    request::Request,
-    vectors::Vectors,
-    weights::Weights,
+    lexicon::TermDictionary,
+    names::{NameIndex, NamedTools},
+    request::QueryTerms,
+    vectors::ToolVectors,
+    weights::RankingWeights,
 };
 
 /// All tools of all servers, ready to be searched.
-pub struct Index {
-    pub(super) words: Arc<Words>,
-    pub(super) vectors: Vectors,
+pub struct SearchIndex {
+    pub(super) words: Arc<WordIndex>,
+    pub(super) vectors: ToolVectors,
 }
 
 /// All that is found by words.
-pub(super) struct Words {
-    servers: Box<[Arc<Analyzed>]>,
+pub(super) struct WordIndex {
+    servers: Box<[Arc<AnalyzedServer>]>,
     /// For each server the number of its first tool, and at the end the number of all tools.
     firsts: Box<[u32]>,
     /// For each tool its server.
     owners: Box<[u32]>,
-    names: Names,
-    pub(super) weights: Weights,
-    pub(super) lexicon: Lexicon,
-    pub(super) lengths: Lengths,
-    pub(super) of_tools: Evidence,
-    pub(super) of_servers: Evidence,
+    names: NameIndex,
+    pub(super) weights: RankingWeights,
+    pub(super) lexicon: TermDictionary,
+    pub(super) lengths: FieldLengths,
+    pub(super) of_tools: TermEvidence,
+    pub(super) of_servers: TermEvidence,
 }
 
-impl Index {
+impl SearchIndex {
     /// Makes an index of servers that were analysed before.
-    pub fn new(servers: &[Arc<Analyzed>], thesaurus: &Thesaurus) -> Self {
-        let (weights, mut lexicon) = (Weights::OURS, thesaurus.lexicon().clone());
+    pub fn new(servers: &[Arc<AnalyzedServer>], thesaurus: &Thesaurus) -> Self {
+        let (weights, mut lexicon) = (RankingWeights::OURS, thesaurus.lexicon().clone());
         let numbers: Vec<Vec<u32>> =
             servers.iter().map(|server| lexicon.numbers_of(&server.vocabulary)).collect();
-        let lengths = Lengths::of(servers.iter().map(|server| &**server));
-        let mut reader = Reader::new(&lexicon, &weights, &lengths);
+        let lengths = FieldLengths::of(servers.iter().map(|server| &**server));
+        let mut reader = DocumentBuilder::new(&lexicon, &weights, &lengths);
         let (mut firsts, mut owners) = (vec![0], Vec::new());
         for ((server, numbers), owner) in servers.iter().zip(&numbers).zip(0..) {
             reader.server(server, numbers);
@@ -53,18 +54,18 @@ impl Index {
         }
         let n_tools = reader.n_tools as usize;
         let (of_tools, of_servers) = (reader.of_tools, reader.of_servers);
-        let words = Words {
-            of_tools: Evidence::new(&of_tools, &lexicon, n_tools),
-            of_servers: Evidence::new(&of_servers, &lexicon, servers.len()),
+        let words = WordIndex {
+            of_tools: TermEvidence::new(&of_tools, &lexicon, n_tools),
+            of_servers: TermEvidence::new(&of_servers, &lexicon, servers.len()),
             servers: servers.into(),
             firsts: firsts.into(),
             owners: owners.into(),
-            names: Names::of((0..).zip(servers.iter().flat_map(|server| &server.tools))),
+            names: NameIndex::of((0..).zip(servers.iter().flat_map(|server| &server.tools))),
             weights,
             lexicon,
             lengths,
         };
-        Self { words: Arc::new(words), vectors: Vectors::default() }
+        Self { words: Arc::new(words), vectors: ToolVectors::default() }
     }
 
     /// Returns one of the same tools with dense vectors, made by whoever makes those of queries.
@@ -72,8 +73,8 @@ impl Index {
     /// A tool whose vector is missing, empty, or of another length than the first is found by its
     /// words alone.
     #[must_use]
-    pub fn with_vectors<'a>(&self, of: impl Fn(Place) -> Option<&'a [f32]>) -> Self {
-        let vectors = Vectors::of((0..self.n_tools()).map(|number| of(self.place(number))));
+    pub fn with_vectors<'a>(&self, of: impl Fn(ToolPosition) -> Option<&'a [f32]>) -> Self {
+        let vectors = ToolVectors::of((0..self.n_tools()).map(|number| of(self.place(number))));
         Self { words: Arc::clone(&self.words), vectors }
     }
 
@@ -88,39 +89,39 @@ impl Index {
     }
 
     /// Returns the best tools for a query, best first; of equal ones the one that comes first.
-    pub fn search(&self, query: &Query<'_>) -> Vec<Hit> {
+    pub fn search(&self, query: &SearchQuery<'_>) -> Vec<SearchHit> {
         match query.strategy {
-            Strategy::Keyword => self.by_keyword(query),
-            Strategy::Bm25 => self.by_bm25(query),
-            Strategy::Hybrid => self.by_meaning(query),
+            RankingStrategy::Keyword => self.by_keyword(query),
+            RankingStrategy::Bm25 => self.by_bm25(query),
+            RankingStrategy::Hybrid => self.by_meaning(query),
         }
     }
 
     /// Returns why a tool stands where it does: parts that add up to its score.
     ///
     /// A tool that is not there, or that nothing speaks for, has no parts.
-    pub fn explain(&self, query: &Query<'_>, place: Place) -> Explanation {
-        let Some((number, tool)) = self.tool(place) else { return Explanation::default() };
+    pub fn explain(&self, query: &SearchQuery<'_>, place: ToolPosition) -> ScoreExplanation {
+        let Some((number, tool)) = self.tool(place) else { return ScoreExplanation::default() };
         let mut named = self.named(query);
         let (mut parts, most) = match query.strategy {
-            Strategy::Keyword => {
-                let words = keyword::Words::of(query.text);
+            RankingStrategy::Keyword => {
+                let words = keyword::KeywordQuery::of(query.text);
                 named = self.unseen_by(&words, named);
                 (words.parts(tool), words.most())
             }
-            Strategy::Bm25 => self.parts_by_bm25(query, place, number),
-            Strategy::Hybrid => self.parts_by_meaning(query, place, number),
+            RankingStrategy::Bm25 => self.parts_by_bm25(query, place, number),
+            RankingStrategy::Hybrid => self.parts_by_meaning(query, place, number),
         };
         if let Some(called) = named.of(number) {
             let name = called.as_str().to_owned();
-            parts.push(Part { name, score: called.weight() * most });
+            parts.push(ScorePart { name, score: called.weight() * most });
         }
-        Explanation::of(parts)
+        ScoreExplanation::of(parts)
     }
 
     /// Returns the tools that a pattern is in: their path, title or description.
-    pub fn grep(&self, pattern: &Pattern, limit: usize) -> Vec<Place> {
-        let is_found = |tool: &Tool| {
+    pub fn grep(&self, pattern: &SearchPattern, limit: usize) -> Vec<ToolPosition> {
+        let is_found = |tool: &AnalyzedTool| {
             let texts = [tool.path(), tool.title(), tool.description()];
             texts.into_iter().any(|text| pattern.is_in(text))
         };
@@ -128,8 +129,8 @@ impl Index {
         found.map(|(number, _)| self.place(number)).take(limit).collect()
     }
 
-    fn by_keyword(&self, query: &Query<'_>) -> Vec<Hit> {
-        let words = keyword::Words::of(query.text);
+    fn by_keyword(&self, query: &SearchQuery<'_>) -> Vec<SearchHit> {
+        let words = keyword::KeywordQuery::of(query.text);
         let mut ranking =
             Ranking::new(query, self.unseen_by(&words, self.named(query)), words.most());
         for (number, tool) in self.tools(query.server) {
@@ -138,9 +139,9 @@ impl Index {
         self.hits(ranking, |_, score| words.confidence(score))
     }
 
-    fn by_bm25(&self, query: &Query<'_>) -> Vec<Hit> {
+    fn by_bm25(&self, query: &SearchQuery<'_>) -> Vec<SearchHit> {
         let request =
-            Request::by_words(query.text, &self.words.lexicon, &self.words.weights).once();
+            QueryTerms::by_words(query.text, &self.words.lexicon, &self.words.weights).once();
         let found = self.words.of_tools.find(&request, &self.words.weights);
         let most = self.words.of_tools.most(&request, &self.words.weights);
         let mut ranking = Ranking::new(query, self.named(query), most);
@@ -151,14 +152,14 @@ impl Index {
         self.hits(ranking, |number, _| confidence(found.covered.at(number), asked))
     }
 
-    fn by_meaning(&self, query: &Query<'_>) -> Vec<Hit> {
-        let request = Request::read(query.text, &self.words.lexicon, &self.words.weights);
+    fn by_meaning(&self, query: &SearchQuery<'_>) -> Vec<SearchHit> {
+        let request = QueryTerms::read(query.text, &self.words.lexicon, &self.words.weights);
         let found = self.words.of_tools.find(&request, &self.words.weights);
         let servers = self.words.of_servers.find(&request, &self.words.weights);
         let asked = self.asked(&request);
         let similar = self.vectors.similar(query.vector);
         let score = |number: u32| {
-            let score = Score {
+            let score = ToolScore {
                 worth: f64::from(found.worth.at(number)),
                 coverage: confidence(found.covered.at(number), asked),
                 server: f64::from(servers.worth.at(self.server_of(number))),
@@ -181,26 +182,31 @@ impl Index {
     }
 
     /// Returns the tools that any word speaks for, or that are called by their name.
-    fn candidates(&self, query: &Query<'_>, found: &Found, named: &Named) -> Vec<u32> {
+    fn candidates(
+        &self,
+        query: &SearchQuery<'_>,
+        found: &DocumentEvidence,
+        named: &NamedTools,
+    ) -> Vec<u32> {
         let called = named.numbers().filter(|&number| found.worth.at(number) == 0.0);
         let all = found.worth.places().iter().copied().chain(called);
         all.filter(|&number| self.is_of(query, number)).collect()
     }
 
     /// Returns the tools that a query calls by their name.
-    fn named(&self, query: &Query<'_>) -> Named {
+    fn named(&self, query: &SearchQuery<'_>) -> NamedTools {
         self.words.names.called(query.text, |number| self.numbered(number))
     }
 
     /// Returns `named` where the plain ranking does not put them first by itself.
-    fn unseen_by(&self, words: &keyword::Words, named: Named) -> Named {
+    fn unseen_by(&self, words: &keyword::KeywordQuery, named: NamedTools) -> NamedTools {
         let is_seen = named.numbers().any(|number| words.is_name_of(self.numbered(number)));
-        if is_seen { Named::default() } else { named }
+        if is_seen { NamedTools::default() } else { named }
     }
 
     /// Returns what no tool can be worth more than by words, concepts, server and vectors.
-    pub(super) fn most(&self, request: &Request) -> f64 {
-        let most = Score {
+    pub(super) fn most(&self, request: &QueryTerms) -> f64 {
+        let most = ToolScore {
             worth: self.words.of_tools.most(request, &self.words.weights),
             coverage: 1.0,
             server: self.words.of_servers.most(request, &self.words.weights),
@@ -211,13 +217,13 @@ impl Index {
     }
 
     /// Returns what all words of a request ask for together.
-    pub(super) fn asked(&self, request: &Request) -> f32 {
+    pub(super) fn asked(&self, request: &QueryTerms) -> f32 {
         request.words.iter().map(|word| self.words.of_tools.asked(word, &self.words.weights)).sum()
     }
 
-    fn hits(&self, ranking: Ranking, confidence: impl Fn(u32, f64) -> f64) -> Vec<Hit> {
+    fn hits(&self, ranking: Ranking, confidence: impl Fn(u32, f64) -> f64) -> Vec<SearchHit> {
         let Ranking { best, named, .. } = ranking;
-        let hit = |(number, score)| Hit {
+        let hit = |(number, score)| SearchHit {
             place: self.place(number),
             score,
             // Whose name is said is meant.
@@ -231,7 +237,7 @@ impl Index {
     }
 
     /// Returns the tool with a number.
-    fn numbered(&self, number: u32) -> &Tool {
+    fn numbered(&self, number: u32) -> &AnalyzedTool {
         let place = self.place(number);
         &self.words.servers[place.server].tools[place.tool]
     }
@@ -241,17 +247,17 @@ impl Index {
         self.words.owners[number as usize]
     }
 
-    fn place(&self, number: u32) -> Place {
+    fn place(&self, number: u32) -> ToolPosition {
         let server = self.server_of(number) as usize;
-        Place { server, tool: (number - self.words.firsts[server]) as usize }
+        ToolPosition { server, tool: (number - self.words.firsts[server]) as usize }
     }
 
-    fn is_of(&self, query: &Query<'_>, number: u32) -> bool {
+    fn is_of(&self, query: &SearchQuery<'_>, number: u32) -> bool {
         query.server.is_none_or(|server| server == self.server_of(number) as usize)
     }
 
     /// Returns all tools, or those of one server, with their numbers.
-    fn tools(&self, server: Option<usize>) -> impl Iterator<Item = (u32, &Tool)> {
+    fn tools(&self, server: Option<usize>) -> impl Iterator<Item = (u32, &AnalyzedTool)> {
         let tools = (0..).zip(self.words.servers.iter().flat_map(|server| &server.tools));
         let of = |server: usize| {
             Some(*self.words.firsts.get(server)?..*self.words.firsts.get(server + 1)?)
@@ -263,11 +269,11 @@ impl Index {
         tools.skip(range.start as usize).take(range.len())
     }
 
-    pub(super) fn analyzed(&self, place: Place) -> &Analyzed {
+    pub(super) fn analyzed(&self, place: ToolPosition) -> &AnalyzedServer {
         &self.words.servers[place.server]
     }
 
-    fn tool(&self, place: Place) -> Option<(u32, &Tool)> {
+    fn tool(&self, place: ToolPosition) -> Option<(u32, &AnalyzedTool)> {
         let tool = self.words.servers.get(place.server)?.tools.get(place.tool)?;
         Some((self.words.firsts[place.server] + u32::try_from(place.tool).ok()?, tool))
     }
@@ -275,15 +281,15 @@ impl Index {
 
 /// The best tools for a query, those that it calls by their name before all others.
 struct Ranking {
-    best: Best,
-    named: Named,
+    best: TopTools,
+    named: NamedTools,
     /// What no tool can be worth more than by anything but its name.
     most: f64,
 }
 
 impl Ranking {
-    fn new(query: &Query<'_>, named: Named, most: f64) -> Self {
-        Self { best: Best::new(query.limit), named, most }
+    fn new(query: &SearchQuery<'_>, named: NamedTools, most: f64) -> Self {
+        Self { best: TopTools::new(query.limit), named, most }
     }
 
     /// Puts in a tool with what it is worth but for its name.
@@ -294,7 +300,7 @@ impl Ranking {
 }
 
 /// What the score of a tool is made of.
-pub(super) struct Score {
+pub(super) struct ToolScore {
     /// What its words and concepts are worth.
     pub(super) worth: f64,
     /// How much of the request they cover, between 0 and 1.
@@ -307,25 +313,25 @@ pub(super) struct Score {
     pub(super) asked: f64,
 }
 
-impl Score {
+impl ToolScore {
     /// Returns what a part of the worth counts for: less where little of the request is covered.
-    pub(super) fn share(&self, weights: &Weights) -> f64 {
+    pub(super) fn share(&self, weights: &RankingWeights) -> f64 {
         let depends = f64::from(weights.coverage);
         1.0 - depends + depends * self.coverage
     }
 
     /// Returns what the server adds: nothing to a tool that nothing else speaks for.
-    pub(super) fn of_server(&self, weights: &Weights) -> f64 {
+    pub(super) fn of_server(&self, weights: &RankingWeights) -> f64 {
         if self.worth > 0.0 { f64::from(weights.server) * self.server } else { 0.0 }
     }
 
     /// Returns what the vectors add.
-    pub(super) fn of_vectors(&self, weights: &Weights) -> f64 {
+    pub(super) fn of_vectors(&self, weights: &RankingWeights) -> f64 {
         // Where no word is known the vectors are all there is.
         f64::from(weights.vector) * self.similarity * self.asked.max(1.0)
     }
 
-    fn sum(&self, weights: &Weights) -> f64 {
+    fn sum(&self, weights: &RankingWeights) -> f64 {
         self.worth * self.share(weights) + self.of_server(weights) + self.of_vectors(weights)
     }
 }
@@ -335,7 +341,7 @@ pub(super) fn confidence(covered: f32, asked: f32) -> f64 {
     if asked > 0.0 { f64::from(covered / asked).clamp(0.0, 1.0) } else { 0.0 }
 }
 
-impl fmt::Debug for Index {
+impl fmt::Debug for SearchIndex {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Index of {} tools of {} servers", self.len(), self.words.servers.len())
     }

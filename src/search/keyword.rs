@@ -2,7 +2,7 @@
 
 use memchr::memmem::Finder;
 
-use super::{Part, analyzed::Tool, pairs::Needed};
+use super::{ScorePart, analyzed::AnalyzedTool, pairs::QueryPairs};
 
 /// What a word of the query is worth that is the name, stands in it, or in the description.
 /// Source: seed 000, its keyword search.
@@ -15,62 +15,66 @@ const WORTH_MAX: f64 = 12.0;
 const WORDS_MAX: usize = 64;
 
 /// The words of a query, as this ranking splits them.
-pub(super) struct Words(Vec<Word>);
+pub(super) struct KeywordQuery(Vec<Word>);
 
 struct Word {
     text: String,
-    pairs: Needed,
+    pairs: QueryPairs,
     finder: Finder<'static>,
 }
 
-impl Words {
+impl KeywordQuery {
     /// Splits a query at white space.
     pub(super) fn of(text: &str) -> Self {
         let text = super::words::beginning(text, super::words::TEXT_BYTES_MAX).to_lowercase();
         let words = text.split_whitespace().take(WORDS_MAX);
         let word = |word: &str| Word {
             text: word.to_owned(),
-            pairs: Needed::of(word),
+            pairs: QueryPairs::of(word),
             finder: Finder::new(word).into_owned(),
         };
         Self(words.map(word).collect())
     }
 
     /// Calls `found` with each word that `tool` has, where it has it, and what that is worth.
-    pub(super) fn each_in(&self, tool: &Tool, mut found: impl FnMut(&str, Where, f64)) {
+    pub(super) fn each_in(
+        &self,
+        tool: &AnalyzedTool,
+        mut found: impl FnMut(&str, KeywordHits, f64),
+    ) {
         let [is_name, in_name, in_description] = WORTH;
         for Word { text: word, finder, .. } in
             self.0.iter().filter(|word| tool.pairs.may_have(&word.pairs))
         {
             let has = |text: &str| finder.find(text.as_bytes()).is_some();
             if tool.name() == word {
-                found(word, Where::IsName, is_name);
+                found(word, KeywordHits::IsName, is_name);
             } else if has(tool.name()) {
-                found(word, Where::InName, in_name);
+                found(word, KeywordHits::InName, in_name);
             }
             if has(tool.description()) {
-                found(word, Where::InDescription, in_description);
+                found(word, KeywordHits::InDescription, in_description);
             }
         }
     }
 
     /// Returns what all words together are worth in `tool`.
-    pub(super) fn score(&self, tool: &Tool) -> f64 {
+    pub(super) fn score(&self, tool: &AnalyzedTool) -> f64 {
         let mut score = 0.0;
         self.each_in(tool, |_, _, worth| score += worth);
         score
     }
 
     /// Returns what each word is worth in `tool`.
-    pub(super) fn parts(&self, tool: &Tool) -> Vec<Part> {
+    pub(super) fn parts(&self, tool: &AnalyzedTool) -> Vec<ScorePart> {
         let mut parts = Vec::new();
         self.each_in(tool, |word, found, score| {
             let name = match found {
-                Where::IsName => format!("`{word}` is the name"),
-                Where::InName => format!("`{word}` in name"),
-                Where::InDescription => format!("`{word}` in description"),
+                KeywordHits::IsName => format!("`{word}` is the name"),
+                KeywordHits::InName => format!("`{word}` in name"),
+                KeywordHits::InDescription => format!("`{word}` in description"),
             };
-            parts.push(Part { name, score });
+            parts.push(ScorePart { name, score });
         });
         parts
     }
@@ -78,7 +82,7 @@ impl Words {
     /// Whether the query is one word, which is the name of a tool.
     ///
     /// Such a tool comes first by what the word is worth.
-    pub(super) fn is_name_of(&self, tool: &Tool) -> bool {
+    pub(super) fn is_name_of(&self, tool: &AnalyzedTool) -> bool {
         matches!(&self.0[..], [word] if word.text == tool.name())
     }
 
@@ -98,7 +102,7 @@ impl Words {
 
 /// Where a word was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Where {
+pub(super) enum KeywordHits {
     IsName,
     InName,
     InDescription,

@@ -2,16 +2,16 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use super::{Thesaurus, analyzed::Vocabulary, spelling::Shape, weights::Weights};
+use super::{Thesaurus, analyzed::StemTable, spelling::SpellingShape, weights::RankingWeights};
 
 /// Stems and concepts by number. A copy shares what is of the thesaurus.
 #[derive(Clone)]
-pub(super) struct Lexicon {
+pub(super) struct TermDictionary {
     numbers: HashMap<Arc<str>, u32>,
     /// The stems by number.
     stems: Vec<Arc<str>>,
     /// What tells at a glance that a word is not a misspelt stem, by number.
-    shapes: Vec<Shape>,
+    shapes: Vec<SpellingShape>,
     concepts: Arc<[Box<str>]>,
     /// The phrases of all concepts, by their first stem.
     phrases: Arc<HashMap<u32, Vec<Phrase>>>,
@@ -28,7 +28,7 @@ struct Phrase {
 
 /// That some words stand for a concept.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Sense {
+pub(super) struct WordSense {
     pub(super) concept: u32,
     pub(super) weight: f32,
     /// Where the words begin, and how many there are.
@@ -36,9 +36,9 @@ pub(super) struct Sense {
     pub(super) n_words: usize,
 }
 
-impl Lexicon {
+impl TermDictionary {
     /// Gives numbers to the concepts of a thesaurus and to the stems that stand for them.
-    pub(super) fn new(thesaurus: &Thesaurus, weights: &Weights) -> Self {
+    pub(super) fn new(thesaurus: &Thesaurus, weights: &RankingWeights) -> Self {
         let mut senses: HashMap<&[Box<str>], usize> = HashMap::new();
         for entry in thesaurus.concepts.iter().flat_map(|concept| &concept.entries) {
             *senses.entry(&entry.stems).or_default() += 1;
@@ -77,19 +77,19 @@ impl Lexicon {
         }
         let number = u32::try_from(self.stems.len()).unwrap_or(u32::MAX);
         let stem: Arc<str> = stem.into();
-        self.shapes.push(Shape::of(&stem));
+        self.shapes.push(SpellingShape::of(&stem));
         self.stems.push(Arc::clone(&stem));
         self.numbers.insert(stem, number);
         number
     }
 
     /// Returns the numbers of all stems of a server, new ones where they have none.
-    pub(super) fn numbers_of(&mut self, vocabulary: &Vocabulary) -> Vec<u32> {
+    pub(super) fn numbers_of(&mut self, vocabulary: &StemTable) -> Vec<u32> {
         vocabulary.iter().map(|stem| self.number(stem)).collect()
     }
 
     /// Returns the numbers of all stems of a server that is in the index.
-    pub(super) fn known_numbers_of(&self, vocabulary: &Vocabulary) -> Vec<u32> {
+    pub(super) fn known_numbers_of(&self, vocabulary: &StemTable) -> Vec<u32> {
         vocabulary.iter().map(|stem| self.find(stem).unwrap_or(u32::MAX)).collect()
     }
 
@@ -101,7 +101,7 @@ impl Lexicon {
     /// Returns all stems of a shape, with their numbers.
     pub(super) fn stems_of(
         &self,
-        is_wanted: impl Fn(&Shape) -> bool,
+        is_wanted: impl Fn(&SpellingShape) -> bool,
     ) -> impl Iterator<Item = (&str, u32)> {
         let wanted = (0..).zip(&self.shapes).filter(move |(_, shape)| is_wanted(shape));
         wanted.map(|(number, _)| (&*self.stems[number as usize], number))
@@ -118,12 +118,12 @@ impl Lexicon {
     }
 
     /// Calls `found` with every sense of the words, which are asked with or looked through.
-    pub(super) fn senses(&self, words: &[u32], is_asking: bool, mut found: impl FnMut(Sense)) {
+    pub(super) fn senses(&self, words: &[u32], is_asking: bool, mut found: impl FnMut(WordSense)) {
         for (at, first) in words.iter().enumerate() {
             for phrase in self.phrases.get(first).into_iter().flatten() {
                 if words[at + 1..].starts_with(&phrase.rest) && (is_asking || !phrase.only_asks) {
                     let &Phrase { concept, weight, ref rest, .. } = phrase;
-                    found(Sense { concept, weight, at, n_words: rest.len() + 1 });
+                    found(WordSense { concept, weight, at, n_words: rest.len() + 1 });
                 }
             }
         }

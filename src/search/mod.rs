@@ -13,7 +13,7 @@
 //! which is counted in the same way; a tool is worth the sum of that, less where little of the
 //! request is covered, and a little more if its server is about the same. How much is covered is the
 //! confidence. A tool that is called by its name comes before all others. All of it is a sum with named
-//! parts, which an [`Explanation`] shows.
+//! parts, which an [`ScoreExplanation`] shows.
 //!
 //! What it calls the similarity of concepts comes from a thesaurus that people wrote
 //! ([`Thesaurus`]), and from no model.
@@ -43,12 +43,12 @@ mod vectors;
 mod weights;
 mod words;
 
-pub use analyzed::{Analyzed, Field};
-pub use bearing::{RequestWords, bearing};
-pub use explanation::{Explanation, Part};
-pub use index::Index;
-pub use pattern::{Pattern, PatternError};
-pub use query::{Hit, Place, Query, Strategy};
+pub use analyzed::{AnalyzedServer, TextField};
+pub use bearing::{RelevanceTerms, bearing};
+pub use explanation::{ScoreExplanation, ScorePart};
+pub use index::SearchIndex;
+pub use pattern::{SearchPattern, SearchPatternError};
+pub use query::{RankingStrategy, SearchHit, SearchQuery, ToolPosition};
 pub use thesaurus::Thesaurus;
 
 #[cfg(test)]

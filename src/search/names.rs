@@ -10,7 +10,7 @@ use std::{
     hash::{DefaultHasher, Hash, Hasher as _},
 };
 
-use super::analyzed::Tool;
+use super::analyzed::AnalyzedTool;
 use crate::name::QUALIFIER;
 
 /// The longest query that may be a name, in bytes. Ours: two names of the longest kind that
@@ -18,15 +18,15 @@ use crate::name::QUALIFIER;
 const NAME_BYTES_MAX: usize = 300;
 
 /// The tools by their names, and by those of their servers and theirs.
-pub(super) struct Names(Box<[(u64, u32)]>);
+pub(super) struct NameIndex(Box<[(u64, u32)]>);
 
 /// The tools that a query calls by their name.
 #[derive(Debug, Default)]
-pub(super) struct Named(Vec<(u32, Called)>);
+pub(super) struct NamedTools(Vec<(u32, NameMatch)>);
 
 /// How a query calls a tool by its name, the nearest last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Called {
+pub(super) enum NameMatch {
     /// With the same letters and digits, whatever is between them.
     Loosely,
     /// Letter for letter, but for upper and lower case.
@@ -35,7 +35,7 @@ pub(super) enum Called {
     Fully,
 }
 
-impl Called {
+impl NameMatch {
     /// Returns how many times as much as anything else may be worth that is worth.
     pub(super) fn weight(self) -> f64 {
         match self {
@@ -55,10 +55,10 @@ impl Called {
     }
 }
 
-impl Names {
+impl NameIndex {
     /// Returns those of tools, each with its number.
-    pub(super) fn of<'a>(tools: impl Iterator<Item = (u32, &'a Tool)>) -> Self {
-        let keys = |(number, tool): (u32, &Tool)| {
+    pub(super) fn of<'a>(tools: impl Iterator<Item = (u32, &'a AnalyzedTool)>) -> Self {
+        let keys = |(number, tool): (u32, &AnalyzedTool)| {
             [key(None, tool.name()), key(Some(tool.server()), tool.name())].map(|key| (key, number))
         };
         let mut all: Vec<_> = tools.flat_map(keys).collect();
@@ -67,12 +67,16 @@ impl Names {
     }
 
     /// Returns the tools that a query calls by their name; `tool` knows them by their number.
-    pub(super) fn called<'a>(&self, query: &str, tool: impl Fn(u32) -> &'a Tool) -> Named {
+    pub(super) fn called<'a>(
+        &self,
+        query: &str,
+        tool: impl Fn(u32) -> &'a AnalyzedTool,
+    ) -> NamedTools {
         let query = query.trim_matches(|found: char| {
             found.is_whitespace() || matches!(found, '`' | '\'' | '"' | '“' | '”' | '«' | '»')
         });
         if query.len() > NAME_BYTES_MAX {
-            return Named::default();
+            return NamedTools::default();
         }
         let query = query.to_lowercase();
         let mut named = Vec::new();
@@ -85,10 +89,10 @@ impl Names {
                 let is_server = server.is_none_or(|server| is_alike(server, tool.server()));
                 if is_server && is_alike(name, tool.name()) {
                     let called = match server {
-                        _ if name != tool.name() => Called::Loosely,
-                        None => Called::Exactly,
-                        Some(server) if server == tool.server() => Called::Fully,
-                        Some(_) => Called::Loosely,
+                        _ if name != tool.name() => NameMatch::Loosely,
+                        None => NameMatch::Exactly,
+                        Some(server) if server == tool.server() => NameMatch::Fully,
+                        Some(_) => NameMatch::Loosely,
                     };
                     named.push((number, called));
                 }
@@ -97,13 +101,13 @@ impl Names {
         // Of several readings the one that is nearest.
         named.sort_unstable_by_key(|&(number, called)| (number, Reverse(called)));
         named.dedup_by_key(|&mut (number, _)| number);
-        Named(named)
+        NamedTools(named)
     }
 }
 
-impl Named {
+impl NamedTools {
     /// Returns how a tool is called, if it is.
-    pub(super) fn of(&self, number: u32) -> Option<Called> {
+    pub(super) fn of(&self, number: u32) -> Option<NameMatch> {
         let place = self.0.binary_search_by_key(&number, |&(number, _)| number).ok()?;
         Some(self.0[place].1)
     }

@@ -6,9 +6,9 @@ const BITS: usize = 1 << 10;
 
 /// Which pairs of neighbouring bytes a text has, or a little more.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Pairs([u64; BITS / 64]);
+pub(super) struct BigramFilter([u64; BITS / 64]);
 
-impl Pairs {
+impl BigramFilter {
     /// Returns those of a text.
     pub(super) fn of(text: &str) -> Self {
         let mut bits = [0; BITS / 64];
@@ -20,18 +20,18 @@ impl Pairs {
     }
 
     /// Whether a text with these pairs may have a word in it.
-    pub(super) fn may_have(&self, word: &Needed) -> bool {
+    pub(super) fn may_have(&self, word: &QueryPairs) -> bool {
         word.0.iter().all(|&(at, needed)| needed & !self.0[at] == 0)
     }
 }
 
 /// The pairs of a word, which are few: those parts that are not empty, with their places.
-pub(super) struct Needed(Vec<(usize, u64)>);
+pub(super) struct QueryPairs(Vec<(usize, u64)>);
 
-impl Needed {
+impl QueryPairs {
     /// Returns those of a word.
     pub(super) fn of(word: &str) -> Self {
-        let parts = Pairs::of(word).0.into_iter().enumerate();
+        let parts = BigramFilter::of(word).0.into_iter().enumerate();
         Self(parts.filter(|&(_, part)| part != 0).collect())
     }
 }
@@ -44,14 +44,14 @@ mod tests {
 
     #[test]
     fn a_text_without_a_pair_of_a_word_is_ruled_out() {
-        assert!(!Pairs::of("lists all folders").may_have(&Needed::of("mail")));
+        assert!(!BigramFilter::of("lists all folders").may_have(&QueryPairs::of("mail")));
     }
 
     proptest! {
         #[test]
         fn no_text_is_ruled_out_that_has_the_word(a in "\\PC{0,9}", word in "\\PC{0,9}", b in "\\PC{0,9}") {
             let text = format!("{a}{word}{b}");
-            prop_assert!(Pairs::of(&text).may_have(&Needed::of(&word)));
+            prop_assert!(BigramFilter::of(&text).may_have(&QueryPairs::of(&word)));
         }
     }
 }

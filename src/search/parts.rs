@@ -1,24 +1,24 @@
 //! The parts of a score, for those who ask why.
 
 use super::{
-    Index, Part, Place, Query,
-    analyzed::Field,
+    ScorePart, SearchIndex, SearchQuery, ToolPosition,
+    analyzed::TextField,
     document,
-    evidence::{Evidence, Worth},
-    index::{Score, confidence},
-    request::{Request, Word},
+    evidence::{TermEvidence, TermWeight},
+    index::{ToolScore, confidence},
+    request::{QueryTerms, QueryWord},
 };
 
-impl Index {
+impl SearchIndex {
     /// Returns the parts of a score by words alone, and what they cannot be more than.
     pub(super) fn parts_by_bm25(
         &self,
-        query: &Query<'_>,
-        place: Place,
+        query: &SearchQuery<'_>,
+        place: ToolPosition,
         number: u32,
-    ) -> (Vec<Part>, f64) {
+    ) -> (Vec<ScorePart>, f64) {
         let request =
-            Request::by_words(query.text, &self.words.lexicon, &self.words.weights).once();
+            QueryTerms::by_words(query.text, &self.words.lexicon, &self.words.weights).once();
         let words =
             request.words.iter().map(|word| (word, self.worth(&self.words.of_tools, word, number)));
         let parts = words.flat_map(|(word, worth)| self.parts_of(word, worth, place, number, 1.0));
@@ -29,12 +29,12 @@ impl Index {
     /// be more than.
     pub(super) fn parts_by_meaning(
         &self,
-        query: &Query<'_>,
-        place: Place,
+        query: &SearchQuery<'_>,
+        place: ToolPosition,
         number: u32,
-    ) -> (Vec<Part>, f64) {
-        let request = Request::read(query.text, &self.words.lexicon, &self.words.weights);
-        let words: Vec<(&Word, Worth)> = request
+    ) -> (Vec<ScorePart>, f64) {
+        let request = QueryTerms::read(query.text, &self.words.lexicon, &self.words.weights);
+        let words: Vec<(&QueryWord, TermWeight)> = request
             .words
             .iter()
             .map(|word| (word, self.worth(&self.words.of_tools, word, number)))
@@ -44,10 +44,10 @@ impl Index {
         });
         let covered: f32 = covered.sum();
         let asked = self.asked(&request);
-        let sum = |worth: Worth| f64::from(worth.sum(&self.words.weights));
+        let sum = |worth: TermWeight| f64::from(worth.sum(&self.words.weights));
         let server = u32::try_from(place.server).unwrap_or(u32::MAX);
-        let of_server = |word: &Word| sum(self.worth(&self.words.of_servers, word, server));
-        let score = Score {
+        let of_server = |word: &QueryWord| sum(self.worth(&self.words.of_servers, word, server));
+        let score = ToolScore {
             worth: words.iter().map(|&(_, worth)| sum(worth)).sum(),
             coverage: confidence(covered, asked),
             server: request.words.iter().map(of_server).sum(),
@@ -55,7 +55,7 @@ impl Index {
             asked: f64::from(asked),
         };
         let share = score.share(&self.words.weights);
-        let mut parts: Vec<Part> = words
+        let mut parts: Vec<ScorePart> = words
             .into_iter()
             .flat_map(|(word, worth)| self.parts_of(word, worth, place, number, share))
             .collect();
@@ -63,12 +63,12 @@ impl Index {
             ("what the server is about", score.of_server(&self.words.weights)),
             ("similarity of vectors", score.of_vectors(&self.words.weights)),
         ];
-        parts.extend(whole.map(|(name, score)| Part { name: name.to_owned(), score }));
+        parts.extend(whole.map(|(name, score)| ScorePart { name: name.to_owned(), score }));
         parts.retain(|part| part.score > 0.0);
         (parts, self.most(&request))
     }
 
-    fn worth(&self, evidence: &Evidence, word: &Word, document: u32) -> Worth {
+    fn worth(&self, evidence: &TermEvidence, word: &QueryWord, document: u32) -> TermWeight {
         evidence.worth(word, document, &self.words.weights)
     }
 
@@ -76,12 +76,12 @@ impl Index {
     /// field that has it.
     fn parts_of(
         &self,
-        word: &Word,
-        worth: Worth,
-        place: Place,
+        word: &QueryWord,
+        worth: TermWeight,
+        place: ToolPosition,
         number: u32,
         share: f64,
-    ) -> Vec<Part> {
+    ) -> Vec<ScorePart> {
         let (lesser, both) = (worth.itself.min(worth.concept), self.words.weights.both);
         let counted = |one: f32, is_larger| if is_larger { one } else { lesser * both };
         let is_itself = worth.itself >= worth.concept;
@@ -111,7 +111,11 @@ impl Index {
     }
 
     /// Returns how much of something each field of a tool adds.
-    fn fields_with(&self, place: Place, amount: impl Fn(&[u32]) -> f32) -> Vec<(Field, f64)> {
+    fn fields_with(
+        &self,
+        place: ToolPosition,
+        amount: impl Fn(&[u32]) -> f32,
+    ) -> Vec<(TextField, f64)> {
         let server = self.analyzed(place);
         let numbers = self.words.lexicon.known_numbers_of(&server.vocabulary);
         let name = document::numbered(&server.name, &numbers);
@@ -126,9 +130,9 @@ impl Index {
 }
 
 /// Splits a score among the fields that it comes from.
-fn split(name: &str, score: f64, fields: &[(Field, f64)]) -> Vec<Part> {
+fn split(name: &str, score: f64, fields: &[(TextField, f64)]) -> Vec<ScorePart> {
     let all: f64 = fields.iter().map(|(_, amount)| amount).sum();
-    let part = |&(field, amount): &(Field, f64)| Part {
+    let part = |&(field, amount): &(TextField, f64)| ScorePart {
         name: format!("{name} in {field}"),
         score: score * amount / all,
     };

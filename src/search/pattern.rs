@@ -11,11 +11,11 @@ pub(super) const PROGRAM_BYTES_MAX: usize = 1024 * 1024;
 
 /// A regular expression that does not care about case and takes linear time.
 #[derive(Clone, Debug)]
-pub struct Pattern(Regex);
+pub struct SearchPattern(Regex);
 
 /// Why a text is no pattern.
 #[derive(Debug, thiserror::Error)]
-pub enum PatternError {
+pub enum SearchPatternError {
     /// It is too long.
     #[error("a pattern has at most {PATTERN_BYTES_MAX} bytes, this one has {length}")]
     Length {
@@ -39,7 +39,7 @@ pub enum PatternError {
     Size,
 }
 
-impl PatternError {
+impl SearchPatternError {
     /// Returns the stable name of the error.
     pub fn code(&self) -> &'static str {
         match self {
@@ -61,15 +61,15 @@ impl PatternError {
     }
 }
 
-impl Pattern {
+impl SearchPattern {
     /// Reads a regular expression; `\|`, `\(`, `\)`, `\{` and `\}` of `grep` mean what they mean there.
     ///
     /// # Errors
     ///
-    /// [`PatternError`] says where the text breaks the grammar, or which bound.
-    pub fn new(text: &str) -> Result<Self, PatternError> {
+    /// [`SearchPatternError`] says where the text breaks the grammar, or which bound.
+    pub fn new(text: &str) -> Result<Self, SearchPatternError> {
         if text.len() > PATTERN_BYTES_MAX {
-            return Err(PatternError::Length { length: text.len() });
+            return Err(SearchPatternError::Length { length: text.len() });
         }
         let pattern = extended(text);
         // `call\(` alone is a parenthesis as such, whatever grep thinks of it.
@@ -82,7 +82,7 @@ impl Pattern {
             .build();
         match built {
             Ok(regex) => Ok(Self(regex)),
-            Err(regex::Error::CompiledTooBig(_)) => Err(PatternError::Size),
+            Err(regex::Error::CompiledTooBig(_)) => Err(SearchPatternError::Size),
             Err(_) => Err(syntax_error(&pattern)),
         }
     }
@@ -115,15 +115,15 @@ fn extended(text: &str) -> String {
 }
 
 /// Finds out where `pattern`, which was refused, is wrong.
-fn syntax_error(pattern: &str) -> PatternError {
+fn syntax_error(pattern: &str) -> SearchPatternError {
     let (what, at) = match regex_syntax::parse(pattern) {
         Err(regex_syntax::Error::Parse(error)) => (error.kind().to_string(), *error.span()),
         Err(regex_syntax::Error::Translate(error)) => (error.kind().to_string(), *error.span()),
         // What the parser takes and the compiler does not is a matter of size.
-        Ok(_) | Err(_) => return PatternError::Size,
+        Ok(_) | Err(_) => return SearchPatternError::Size,
     };
     let characters = |text: &str| text.chars().count();
-    PatternError::Syntax {
+    SearchPatternError::Syntax {
         column: characters(&pattern[..at.start.offset]),
         width: characters(&pattern[at.start.offset..at.end.offset]),
         pattern: pattern.replace(char::is_control, " "),
@@ -150,13 +150,17 @@ mod tests {
             ("wetter|天气", "获取天气", true),
             ("", "anything", true),
         ] {
-            assert_eq!(Pattern::new(pattern).unwrap().is_in(text), is_in, "{pattern} in {text}");
+            assert_eq!(
+                SearchPattern::new(pattern).unwrap().is_in(text),
+                is_in,
+                "{pattern} in {text}"
+            );
         }
     }
 
     #[test]
     fn a_wrong_pattern_is_shown_with_the_place() {
-        let error = Pattern::new("list_(issues|pulls").unwrap_err();
+        let error = SearchPattern::new("list_(issues|pulls").unwrap_err();
 
         assert_eq!(error.code(), "PATTERN_SYNTAX");
         assert_eq!(
@@ -173,14 +177,14 @@ mod tests {
             ("(".repeat(1000), "PATTERN_SYNTAX"),
             ("a".repeat(PATTERN_BYTES_MAX + 1), "PATTERN_TOO_LONG"),
         ] {
-            assert_eq!(Pattern::new(&bomb).unwrap_err().code(), code);
+            assert_eq!(SearchPattern::new(&bomb).unwrap_err().code(), code);
         }
     }
 
     proptest! {
         #[test]
         fn any_text_is_a_pattern_or_an_error_that_shows_it(text in "\\PC{0,40}") {
-            if let Err(error) = Pattern::new(&text) {
+            if let Err(error) = SearchPattern::new(&text) {
                 prop_assert!(!error.to_string().is_empty() && !error.hint().is_empty());
             }
         }

@@ -2,14 +2,14 @@
 
 /// Stems and concepts of documents.
 #[derive(Default)]
-pub(super) struct Features {
-    pub(super) stems: Vec<Feature>,
-    pub(super) concepts: Vec<Feature>,
+pub(super) struct DocumentTerms {
+    pub(super) stems: Vec<SearchTerm>,
+    pub(super) concepts: Vec<SearchTerm>,
 }
 
 /// A feature of a document.
 #[derive(Clone, Copy)]
-pub(super) struct Feature {
+pub(super) struct SearchTerm {
     pub(super) feature: u32,
     pub(super) document: u32,
     /// How much of it there is, between 0 and 1.
@@ -17,16 +17,16 @@ pub(super) struct Feature {
 }
 
 /// Lists of documents, one for each feature, in one piece of memory.
-pub(super) struct Postings {
+pub(super) struct PostingLists {
     /// Where the list of each feature begins; the last one ends where the entries do.
     starts: Box<[u32]>,
     entries: Box<[(u32, f32)]>,
     n_documents: usize,
 }
 
-impl Postings {
+impl PostingLists {
     /// Sorts features, which come document by document, into their lists.
-    pub(super) fn of(features: &[Feature], n_features: usize, n_documents: usize) -> Self {
+    pub(super) fn of(features: &[SearchTerm], n_features: usize, n_documents: usize) -> Self {
         let mut starts = vec![0_u32; n_features + 1];
         for found in features {
             starts[found.feature as usize + 1] += 1;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// How tools are ranked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Strategy {
+pub enum RankingStrategy {
     /// By the words of the query that stand in names and descriptions, letter for letter.
     Keyword,
     /// By the stems of the words, each by how rare it is, in all fields.
@@ -18,11 +18,11 @@ pub enum Strategy {
 
 /// What is searched for.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Query<'a> {
+pub struct SearchQuery<'a> {
     /// In words: what the tool should do.
     pub text: &'a str,
     /// How tools are ranked.
-    pub strategy: Strategy,
+    pub strategy: RankingStrategy,
     /// How many tools are wanted.
     pub limit: usize,
     /// Only tools of this server, by its position.
@@ -33,7 +33,7 @@ pub struct Query<'a> {
 
 /// Where a tool stands in what the index was made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place {
+pub struct ToolPosition {
     /// The position of its server.
     pub server: usize,
     /// Its position among the tools of its server.
@@ -42,9 +42,9 @@ pub struct Place {
 
 /// A tool that was found.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Hit {
+pub struct SearchHit {
     /// Which one.
-    pub place: Place,
+    pub place: ToolPosition,
     /// How well it fits, in a unit of the strategy; more is better.
     pub score: f64,
     /// How much of the query it accounts for, between 0 and 1.

@@ -1,23 +1,23 @@
 //! A query as words with their senses.
 
 use super::{
-    lexicon::Lexicon,
+    lexicon::TermDictionary,
     spelling,
-    stem::Stems,
-    weights::Weights,
-    words::{self, Form, Manner},
+    stem::Stemmer,
+    weights::RankingWeights,
+    words::{self, TextKind, WordForm},
 };
 
 /// How many words of a query count. Ours: a task in a few sentences has fewer.
 pub(super) const WORDS_MAX: usize = 64;
 
 /// A query as words with their senses.
-pub(super) struct Request {
-    pub(super) words: Vec<Word>,
+pub(super) struct QueryTerms {
+    pub(super) words: Vec<QueryWord>,
 }
 
 /// A word of a query.
-pub(super) struct Word {
+pub(super) struct QueryWord {
     /// As it was written, or what was read for it.
     pub(super) text: Box<str>,
     /// Its stem, if any tool or the thesaurus knows it.
@@ -31,9 +31,9 @@ pub(super) struct Word {
     pub(super) senses: Vec<(u32, f32)>,
 }
 
-impl Request {
+impl QueryTerms {
     /// Reads a query by words and concepts.
-    pub(super) fn read(text: &str, lexicon: &Lexicon, weights: &Weights) -> Self {
+    pub(super) fn read(text: &str, lexicon: &TermDictionary, weights: &RankingWeights) -> Self {
         let mut this = Self::by_words(text, lexicon, weights);
         for word in this.words.iter_mut().filter(|word| word.stem.is_none() && !word.is_value) {
             if let Some((stem, number)) = spelling::correct(&word.text, lexicon) {
@@ -53,20 +53,20 @@ impl Request {
     }
 
     /// Reads a query by words alone.
-    pub(super) fn by_words(text: &str, lexicon: &Lexicon, weights: &Weights) -> Self {
-        let stems = Stems::default();
-        let mut found: Vec<Word> = Vec::new();
+    pub(super) fn by_words(text: &str, lexicon: &TermDictionary, weights: &RankingWeights) -> Self {
+        let stems = Stemmer::default();
+        let mut found: Vec<QueryWord> = Vec::new();
         let mut is_start = true;
         for piece in words::beginning(text, words::TEXT_BYTES_MAX).split_whitespace() {
             let is_name = !is_start && piece.trim_matches(is_mark).starts_with(char::is_uppercase);
             is_start = piece.ends_with(['.', '!', '?', ':', ';']);
             for (part, weight) in meanings(piece).into_iter().zip([1.0, weights.format]) {
-                words::each(part, Manner::Prose, |word, form| {
+                words::each(part, TextKind::Prose, |word, form| {
                     let Some(stem) = stems.of(word).filter(|_| found.len() < WORDS_MAX) else {
                         return;
                     };
                     let stem = lexicon.find(&stem);
-                    let (is_beside, is_number) = (form == Form::Beside, words::is_number(word));
+                    let (is_beside, is_number) = (form == WordForm::Beside, words::is_number(word));
                     // Of these only what somebody has can be asked for: a number is a value
                     // mostly, and what stands beside a word is not what was written.
                     if stem.is_none() && (is_beside || is_number) {
@@ -79,7 +79,7 @@ impl Request {
                     };
                     let is_value = is_name || is_number || is_beside;
                     let text = word.into();
-                    found.push(Word { text, stem, is_value, weight, senses: Vec::new() });
+                    found.push(QueryWord { text, stem, is_value, weight, senses: Vec::new() });
                 });
             }
         }
@@ -98,7 +98,7 @@ impl Request {
     }
 }
 
-impl Word {
+impl QueryWord {
     fn stands_for(&mut self, concept: u32, weight: f32) {
         match self.senses.iter_mut().find(|(known, _)| *known == concept) {
             Some((_, known)) => *known = known.max(weight),

@@ -3,12 +3,12 @@
 /// Numbers by place, of which few are set: as quick as an array, and as quick to empty as it was
 /// to fill.
 #[derive(Default)]
-pub(super) struct Sparse {
+pub(super) struct SparseScores {
     values: Vec<f32>,
     set: Vec<u32>,
 }
 
-impl Sparse {
+impl SparseScores {
     /// Returns one with room for `length` places.
     pub(super) fn new(length: usize) -> Self {
         Self { values: vec![0.0; length], set: Vec::new() }
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn what_was_set_comes_out_in_order_and_nothing_is_left() {
-        let mut numbers = Sparse::new(5);
+        let mut numbers = SparseScores::new(5);
         numbers.add(3, 1.0);
         numbers.add(1, 2.0);
         numbers.add(3, 0.5);

@@ -1,6 +1,6 @@
 //! What somebody meant who has misspelt a word.
 
-use super::lexicon::Lexicon;
+use super::lexicon::TermDictionary;
 
 /// How long a word is at least of which one letter may be wrong, and two. Ours: shorter words are
 /// too near to each other.
@@ -9,8 +9,8 @@ const LETTERS_MIN: [usize; 2] = [5, 8];
 /// Returns the known stem that is nearest to a word which nobody knows, and its number.
 ///
 /// Only letters beyond the first may be wrong; of equally near ones it is the first by name.
-pub(super) fn correct<'a>(word: &str, lexicon: &'a Lexicon) -> Option<(&'a str, u32)> {
-    let own = Shape::of(word);
+pub(super) fn correct<'a>(word: &str, lexicon: &'a TermDictionary) -> Option<(&'a str, u32)> {
+    let own = SpellingShape::of(word);
     let n_letters = word.chars().count();
     let n_wrong = LETTERS_MIN.iter().filter(|&&least| n_letters >= least).count();
     // Another number is another thing, and no misspelling.
@@ -24,7 +24,7 @@ pub(super) fn correct<'a>(word: &str, lexicon: &'a Lexicon) -> Option<(&'a str, 
         let beginning = word.get(..stem.len()).filter(|_| word.len() <= stem.len() + 3);
         beginning.map_or(whole, |beginning| whole.min(strsim::osa_distance(beginning, stem)))
     };
-    let is_near = |stem: &Shape| {
+    let is_near = |stem: &SpellingShape| {
         let (length, own_length) = (usize::from(stem.length), usize::from(own.length));
         stem.first == own.first
             && !stem.has_digits()
@@ -44,7 +44,7 @@ pub(super) fn correct<'a>(word: &str, lexicon: &'a Lexicon) -> Option<(&'a str, 
 
 /// What is compared before anything is measured: it is far quicker.
 #[derive(Clone)]
-pub(super) struct Shape {
+pub(super) struct SpellingShape {
     first: u8,
     /// How many bytes there are; words have a bound far below.
     length: u8,
@@ -55,7 +55,7 @@ pub(super) struct Shape {
 /// The bit for digits, which no letter has.
 const DIGITS: u32 = 1 << 31;
 
-impl Shape {
+impl SpellingShape {
     pub(super) fn of(word: &str) -> Self {
         Self {
             first: word.as_bytes().first().copied().unwrap_or_default(),
@@ -74,12 +74,12 @@ impl Shape {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::search::{Thesaurus, weights::Weights};
+    use crate::search::{Thesaurus, weights::RankingWeights};
 
     #[test]
     fn a_misspelt_word_is_read_as_the_nearest_one() {
         let thesaurus = Thesaurus::read("translate, document\nweather, forecast\nfile, find");
-        let lexicon = Lexicon::new(&thesaurus, &Weights::OURS);
+        let lexicon = TermDictionary::new(&thesaurus, &RankingWeights::OURS);
         let correct = |word| correct(word, &lexicon).map(|(stem, _)| stem);
 
         assert_eq!(correct("documnt"), Some("document"));

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, collections::HashSet, sync::LazyLock};
 
-use rust_stemmers::{Algorithm, Stemmer};
+use rust_stemmers::Algorithm;
 
 /// English words that tell no tool from another: the grammar, and what a request begins with.
 const STOP_WORDS: &str = "\
@@ -20,11 +20,11 @@ const STOP_WORDS: &str = "\
     currently given able specific particular various certain";
 
 /// English, in the one language that nearly all definitions are written in.
-pub(super) struct Stems {
-    stemmer: Stemmer,
+pub(super) struct Stemmer {
+    stemmer: rust_stemmers::Stemmer,
 }
 
-impl Stems {
+impl Stemmer {
     /// Returns the stem of a lower-case word, or `None` for one that carries no meaning.
     pub(super) fn of<'a>(&self, word: &'a str) -> Option<Cow<'a, str>> {
         static STOPS: LazyLock<HashSet<&str>> =
@@ -40,9 +40,9 @@ impl Stems {
     }
 }
 
-impl Default for Stems {
+impl Default for Stemmer {
     fn default() -> Self {
-        Self { stemmer: Stemmer::create(Algorithm::English) }
+        Self { stemmer: rust_stemmers::Stemmer::create(Algorithm::English) }
     }
 }
 
@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn forms_of_a_word_have_one_stem_and_stop_words_none() {
-        let stems = Stems::default();
+        let stems = Stemmer::default();
         for (a, b) in [("searching", "searches"), ("queries", "query"), ("files", "file")] {
             assert_eq!(stems.of(a), stems.of(b));
         }

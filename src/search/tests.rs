@@ -1,32 +1,34 @@
 use std::sync::{Arc, LazyLock};
 
-use proptest::{prelude::*, strategy::Strategy as _};
+use proptest::prelude::*;
 use serde_json::json;
 
-use super::{Strategy, *};
+use super::{RankingStrategy, *};
 
 mod explained;
 
 /// An index of servers, each with a name, what it is about, and its tools.
-fn index(servers: &[(&str, &str, &[&str])]) -> Index {
+fn index(servers: &[(&str, &str, &[&str])]) -> SearchIndex {
     indexed(servers, &Thesaurus::embedded())
 }
 
-fn indexed(servers: &[(&str, &str, &[&str])], thesaurus: &Thesaurus) -> Index {
+fn indexed(servers: &[(&str, &str, &[&str])], thesaurus: &Thesaurus) -> SearchIndex {
     let servers: Vec<_> = servers
         .iter()
-        .map(|(name, about, tools)| Arc::new(Analyzed::of(name, about, tools.iter().copied())))
+        .map(|(name, about, tools)| {
+            Arc::new(AnalyzedServer::of(name, about, tools.iter().copied()))
+        })
         .collect();
-    Index::new(&servers, thesaurus)
+    SearchIndex::new(&servers, thesaurus)
 }
 
 /// The index that most tests search, made once.
-fn sample() -> &'static Index {
-    static SAMPLE: LazyLock<Index> = LazyLock::new(new_sample);
+fn sample() -> &'static SearchIndex {
+    static SAMPLE: LazyLock<SearchIndex> = LazyLock::new(new_sample);
     &SAMPLE
 }
 
-fn new_sample() -> Index {
+fn new_sample() -> SearchIndex {
     index(&[
         (
             "mailbox",
@@ -41,23 +43,29 @@ fn new_sample() -> Index {
     ])
 }
 
-fn query(text: &str) -> Query<'_> {
-    Query { text, limit: 10, ..Query::default() }
+fn query(text: &str) -> SearchQuery<'_> {
+    SearchQuery { text, limit: 10, ..SearchQuery::default() }
 }
 
-fn place(server: usize, tool: usize) -> Place {
-    Place { server, tool }
+fn place(server: usize, tool: usize) -> ToolPosition {
+    ToolPosition { server, tool }
 }
 
-fn places(hits: &[Hit]) -> Vec<Place> {
+fn places(hits: &[SearchHit]) -> Vec<ToolPosition> {
     hits.iter().map(|hit| hit.place).collect()
 }
 
 #[test]
 fn the_plain_ranking_counts_ten_five_and_two() {
     let index = sample();
-    let keyword =
-        |text| index.search(&Query { text, limit: 10, strategy: Strategy::Keyword, ..query("") });
+    let keyword = |text| {
+        index.search(&SearchQuery {
+            text,
+            limit: 10,
+            strategy: RankingStrategy::Keyword,
+            ..query("")
+        })
+    };
 
     let hits = keyword("Forecast");
     assert_eq!(places(&hits), [place(1, 0), place(2, 2)]);
@@ -73,7 +81,8 @@ fn a_tool_is_found_by_what_its_words_mean() {
 
     assert_eq!(places(&index.search(&query("Will it rain tomorrow?")))[0], place(1, 0));
     assert_eq!(places(&index.search(&query("Write a letter to my inbox")))[0], place(0, 0));
-    let by_words = Query { strategy: Strategy::Bm25, ..query("Will it rain tomorrow?") };
+    let by_words =
+        SearchQuery { strategy: RankingStrategy::Bm25, ..query("Will it rain tomorrow?") };
     assert_eq!(index.search(&by_words), []);
 }
 
@@ -114,7 +123,7 @@ fn a_name_weighs_more_than_a_servers_name_and_that_more_than_a_description() {
         ("gamma", "", &[r#"{"name":"zebra","description":"Other"}"#]),
     ]);
 
-    let asked = Query { strategy: Strategy::Bm25, ..query("zebra") };
+    let asked = SearchQuery { strategy: RankingStrategy::Bm25, ..query("zebra") };
     assert_eq!(places(&index.search(&asked)), [place(2, 0), place(1, 0), place(0, 0)]);
 }
 
@@ -122,17 +131,17 @@ fn a_name_weighs_more_than_a_servers_name_and_that_more_than_a_description() {
 fn tools_of_one_server_are_searched_alone_and_equal_ones_keep_their_order() {
     let index = sample();
 
-    let only = Query { server: Some(2), ..query("forecast") };
+    let only = SearchQuery { server: Some(2), ..query("forecast") };
     assert_eq!(places(&index.search(&only)), [place(2, 2)]);
-    assert_eq!(index.search(&Query { server: Some(9), ..query("forecast") }), []);
+    assert_eq!(index.search(&SearchQuery { server: Some(9), ..query("forecast") }), []);
     let twins = sample_of_twins();
     assert_eq!(places(&twins.search(&query("weather"))), [place(0, 0), place(0, 1), place(1, 0)]);
-    let first = Query { limit: 1, ..query("weather") };
+    let first = SearchQuery { limit: 1, ..query("weather") };
     assert_eq!(places(&twins.search(&first)), [place(0, 0)]);
-    assert_eq!(twins.search(&Query { limit: 0, ..query("weather") }), []);
+    assert_eq!(twins.search(&SearchQuery { limit: 0, ..query("weather") }), []);
 }
 
-fn sample_of_twins() -> Index {
+fn sample_of_twins() -> SearchIndex {
     let twin = r#"{"name":"weather"}"#;
     index(&[("a", "", &[twin, twin]), ("b", "", &[twin])])
 }
@@ -148,10 +157,10 @@ fn an_operator_says_what_words_mean() {
 
 #[test]
 fn vectors_from_outside_find_what_no_word_does() {
-    let vector = |place: Place| (place.server == 1).then_some(&[1.0, 0.0][..]);
+    let vector = |place: ToolPosition| (place.server == 1).then_some(&[1.0, 0.0][..]);
     let index = new_sample().with_vectors(vector);
 
-    let asked = Query { vector: Some(&[2.0, 0.1]), ..query("zxcvb") };
+    let asked = SearchQuery { vector: Some(&[2.0, 0.1]), ..query("zxcvb") };
     let hits = index.search(&asked);
     assert_eq!(places(&hits), [place(1, 0)]);
     assert!(hits[0].confidence > 0.9);
@@ -168,7 +177,7 @@ fn an_explanation_names_words_concepts_and_the_server() {
     assert!(names.contains(&"what the server is about"), "{names:?}");
     assert!(names.iter().any(|name| name.starts_with("`mail` as `email` in ")), "{names:?}");
     assert!(explained.to_string().contains(" + "), "{explained}");
-    assert_eq!(sample().explain(&query("mail"), place(7, 0)), Explanation::default());
+    assert_eq!(sample().explain(&query("mail"), place(7, 0)), ScoreExplanation::default());
 }
 
 #[test]
@@ -214,8 +223,8 @@ fn what_is_written_with_digits_is_found_however_it_is_written() {
         ("2FA code", 9),
         ("3d", 10),
     ] {
-        for strategy in [Strategy::Bm25, Strategy::Hybrid] {
-            let hits = index.search(&Query { strategy, ..query(text) });
+        for strategy in [RankingStrategy::Bm25, RankingStrategy::Hybrid] {
+            let hits = index.search(&SearchQuery { strategy, ..query(text) });
             assert_eq!(hits.first().map(|hit| hit.place), Some(place(1, tool)), "{text}");
             assert!(hits[0].confidence >= 0.5, "{text}: {hits:?}");
         }
@@ -249,9 +258,9 @@ fn a_tool_that_is_called_by_its_name_comes_first() {
     ] {
         for strategy in STRATEGIES {
             for vector in [None, Some(&[1.0, 0.0][..])] {
-                let query = Query { strategy, vector, ..query(text) };
+                let query = SearchQuery { strategy, vector, ..query(text) };
                 let hits = index.search(&query);
-                if strategy == Strategy::Keyword {
+                if strategy == RankingStrategy::Keyword {
                     // One word that is a name comes first by what it is worth there.
                     assert_eq!(hits.first().map(|hit| hit.place), Some(expected[0]), "{text}");
                     continue;
@@ -282,8 +291,8 @@ fn no_server_can_put_itself_before_one_that_is_called_with_its_tool() {
         ("other", "GitHub create issue", &boasts),
     ]);
     for text in ["github__create_issue", "github/create_issue", "GitHub create_issue"] {
-        for strategy in [Strategy::Bm25, Strategy::Hybrid] {
-            let hits = index.search(&Query { strategy, ..query(text) });
+        for strategy in [RankingStrategy::Bm25, RankingStrategy::Hybrid] {
+            let hits = index.search(&SearchQuery { strategy, ..query(text) });
             assert_eq!(hits.first().map(|hit| hit.place), Some(place(0, 0)), "{text} {strategy:?}");
         }
     }
@@ -292,7 +301,7 @@ fn no_server_can_put_itself_before_one_that_is_called_with_its_tool() {
 #[test]
 fn a_pattern_finds_paths_titles_and_descriptions() {
     let index = sample();
-    let grep = |text, limit| index.grep(&Pattern::new(text).unwrap(), limit);
+    let grep = |text, limit| index.grep(&SearchPattern::new(text).unwrap(), limit);
 
     assert_eq!(grep("^mailbox/", 10), [place(0, 0), place(0, 1)]);
     assert_eq!(grep("^Folders$", 10), [place(0, 1)]);
@@ -310,11 +319,12 @@ fn large_and_strange_definitions_have_bounds() {
 
     assert_eq!(places(&index.search(&query("weather"))), [place(0, 0)]);
     assert_eq!(places(&index.search(&query(&"weather ".repeat(20_000)))), [place(0, 0)]);
-    let empty = Index::new(&[], &Thesaurus::embedded());
+    let empty = SearchIndex::new(&[], &Thesaurus::embedded());
     assert!(empty.is_empty() && empty.search(&query("weather")).is_empty());
 }
 
-const STRATEGIES: [Strategy; 3] = [Strategy::Keyword, Strategy::Bm25, Strategy::Hybrid];
+const STRATEGIES: [RankingStrategy; 3] =
+    [RankingStrategy::Keyword, RankingStrategy::Bm25, RankingStrategy::Hybrid];
 
 /// Requests of words that mean something, of any characters, and of both.
 fn requests() -> impl proptest::strategy::Strategy<Value = String> {
@@ -345,10 +355,10 @@ fn requests() -> impl proptest::strategy::Strategy<Value = String> {
 proptest! {
     #[test]
     fn hits_are_finite_in_order_and_the_same_every_time(text in requests(), limit in 0_usize..9) {
-        static AGAIN: LazyLock<Index> = LazyLock::new(new_sample);
+        static AGAIN: LazyLock<SearchIndex> = LazyLock::new(new_sample);
         let index = sample();
         for strategy in STRATEGIES {
-            let query = Query { strategy, limit, ..query(&text) };
+            let query = SearchQuery { strategy, limit, ..query(&text) };
             let hits = index.search(&query);
             prop_assert!(hits.len() <= limit);
             for hit in &hits {

@@ -9,10 +9,10 @@ use std::{
 };
 
 use super::{
-    lexicon::Lexicon,
-    stem::Stems,
-    weights::Weights,
-    words::{self, Form, Manner},
+    lexicon::TermDictionary,
+    stem::Stemmer,
+    weights::RankingWeights,
+    words::{self, TextKind, WordForm},
 };
 
 /// The longest phrase, in words that carry meaning. Ours.
@@ -24,22 +24,22 @@ pub(super) const GROUPS_MAX: (usize, usize) = (1000, 100);
 /// Groups of words that mean the same, each of which is a concept.
 #[derive(Default)]
 pub struct Thesaurus {
-    pub(super) concepts: Vec<Concept>,
+    pub(super) concepts: Vec<SynonymGroup>,
     /// The concepts and their words by number, which every index begins with.
-    lexicon: OnceLock<Lexicon>,
+    lexicon: OnceLock<TermDictionary>,
 }
 
 /// A group of words that mean the same.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Concept {
+pub(super) struct SynonymGroup {
     /// What it is called: its first entry.
     pub(super) name: Box<str>,
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<ThesaurusEntry>,
 }
 
 /// A word or a phrase of a group.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Entry {
+pub(super) struct ThesaurusEntry {
     /// Its stems, in order.
     pub(super) stems: Vec<Box<str>>,
     /// How much it belongs to the group, above 0 and up to 1.
@@ -66,10 +66,10 @@ impl Thesaurus {
     /// Reads groups as they stand in a file; an entry that says nothing is left out.
     pub fn read(text: &str) -> Self {
         let lines = text.lines().map(str::trim);
-        let stems = Stems::default();
+        let stems = Stemmer::default();
         let concepts = lines
             .filter(|line| !line.is_empty() && !line.starts_with('#'))
-            .filter_map(|line| Concept::read(line, &stems))
+            .filter_map(|line| SynonymGroup::read(line, &stems))
             .collect();
         Self { concepts, lexicon: OnceLock::new() }
     }
@@ -91,16 +91,16 @@ impl Thesaurus {
     where
         G: IntoIterator<Item = &'a str>,
     {
-        let stems = Stems::default();
+        let stems = Stemmer::default();
         let groups = groups.into_iter().take(GROUPS_MAX.0);
         let mut concepts = self.concepts.clone();
-        concepts.extend(groups.filter_map(|group| Concept::of(group, &stems)));
+        concepts.extend(groups.filter_map(|group| SynonymGroup::of(group, &stems)));
         Self { concepts, lexicon: OnceLock::new() }
     }
 
     /// Returns the concepts and their words by number.
-    pub(super) fn lexicon(&self) -> &Lexicon {
-        self.lexicon.get_or_init(|| Lexicon::new(self, &Weights::OURS))
+    pub(super) fn lexicon(&self) -> &TermDictionary {
+        self.lexicon.get_or_init(|| TermDictionary::new(self, &RankingWeights::OURS))
     }
 
     /// Returns how many groups there are.
@@ -120,11 +120,13 @@ impl fmt::Debug for Thesaurus {
     }
 }
 
-impl Concept {
-    fn read(line: &str, stems: &Stems) -> Option<Self> {
+impl SynonymGroup {
+    fn read(line: &str, stems: &Stemmer) -> Option<Self> {
         let (asking, found) = line.split_once('>').unwrap_or(("", line));
-        let read = |text: &str, only_asks| -> Vec<Entry> {
-            text.split(',').filter_map(|entry| Entry::read(entry, only_asks, stems)).collect()
+        let read = |text: &str, only_asks| -> Vec<ThesaurusEntry> {
+            text.split(',')
+                .filter_map(|entry| ThesaurusEntry::read(entry, only_asks, stems))
+                .collect()
         };
         let mut entries = read(found, false);
         entries.extend(read(asking, true));
@@ -132,26 +134,26 @@ impl Concept {
         (!entries.is_empty()).then(|| Self { name: name.into(), entries })
     }
 
-    fn of<'a>(group: impl IntoIterator<Item = &'a str>, stems: &Stems) -> Option<Self> {
+    fn of<'a>(group: impl IntoIterator<Item = &'a str>, stems: &Stemmer) -> Option<Self> {
         let group: Vec<&str> = group.into_iter().take(GROUPS_MAX.1).collect();
-        let entries: Vec<Entry> =
-            group.iter().filter_map(|entry| Entry::of(entry, 1.0, false, stems)).collect();
+        let entries: Vec<ThesaurusEntry> =
+            group.iter().filter_map(|entry| ThesaurusEntry::of(entry, 1.0, false, stems)).collect();
         // A group of one says nothing.
         (entries.len() > 1).then(|| Self { name: (*group[0]).into(), entries })
     }
 }
 
-impl Entry {
-    fn read(text: &str, only_asks: bool, stems: &Stems) -> Option<Self> {
+impl ThesaurusEntry {
+    fn read(text: &str, only_asks: bool, stems: &Stemmer) -> Option<Self> {
         let (text, weight) = text.split_once('~').unwrap_or((text, "1"));
         let weight = weight.trim().parse().ok().filter(|weight| (0.01..=1.0).contains(weight))?;
         Self::of(text, weight, only_asks, stems)
     }
 
-    fn of(text: &str, weight: f32, only_asks: bool, known: &Stems) -> Option<Self> {
+    fn of(text: &str, weight: f32, only_asks: bool, known: &Stemmer) -> Option<Self> {
         let mut stems: Vec<Box<str>> = Vec::new();
-        words::each(text, Manner::Prose, |word, form| {
-            let stem = known.of(word).filter(|_| form == Form::Plain);
+        words::each(text, TextKind::Prose, |word, form| {
+            let stem = known.of(word).filter(|_| form == WordForm::Plain);
             stems.extend(stem.map(Box::from));
         });
         ((1..=PHRASE_WORDS_MAX).contains(&stems.len())).then_some(Self { stems, weight, only_asks })
@@ -168,7 +170,7 @@ mod tests {
 
         let [concept] = &read.concepts[..] else { panic!("one group: {read:?}") };
         assert_eq!(&*concept.name, "tonight");
-        let entry = |text: &str, weight, only_asks| Entry {
+        let entry = |text: &str, weight, only_asks| ThesaurusEntry {
             stems: text.split(' ').map(Box::from).collect(),
             weight,
             only_asks,
@@ -190,13 +192,13 @@ mod tests {
 
     #[test]
     fn every_entry_of_the_file_says_something_and_no_group_has_it_twice() {
-        let stems = Stems::default();
+        let stems = Stemmer::default();
         for line in Thesaurus::EMBEDDED.lines() {
             if line.starts_with('#') || line.is_empty() {
                 continue;
             }
             let n_written = line.split([',', '>']).count();
-            let concept = Concept::read(line, &stems).expect(line);
+            let concept = SynonymGroup::read(line, &stems).expect(line);
             assert_eq!(concept.entries.len(), n_written, "{line}");
             let mut seen: Vec<_> = concept.entries.iter().map(|entry| &entry.stems).collect();
             seen.sort();

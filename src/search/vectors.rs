@@ -2,15 +2,15 @@
 
 /// Vectors of tools, all of one length and of norm 1; zeros for a tool without.
 #[derive(Default)]
-pub(super) struct Vectors {
+pub(super) struct ToolVectors {
     length: usize,
     values: Box<[f32]>,
 }
 
 /// How similar each tool is to a query.
-pub(super) struct Similar(Vec<f32>);
+pub(super) struct ToolSimilarity(Vec<f32>);
 
-impl Vectors {
+impl ToolVectors {
     /// Keeps the vectors of tools, in their order.
     pub(super) fn of<'a>(tools: impl Iterator<Item = Option<&'a [f32]>>) -> Self {
         let vectors: Vec<Option<&[f32]>> = tools.collect();
@@ -27,19 +27,19 @@ impl Vectors {
     }
 
     /// Returns the cosine of each tool's vector with that of a query, where it is above 0.
-    pub(super) fn similar(&self, query: Option<&[f32]>) -> Similar {
+    pub(super) fn similar(&self, query: Option<&[f32]>) -> ToolSimilarity {
         let query = query.filter(|query| self.length > 0 && query.len() == self.length);
-        let Some(query) = query else { return Similar(Vec::new()) };
+        let Some(query) = query else { return ToolSimilarity(Vec::new()) };
         let mut query = query.to_vec();
         normalize(&mut query);
         let cosine = |vector: &[f32]| vector.iter().zip(&query).map(|(a, b)| a * b).sum::<f32>();
-        Similar(
+        ToolSimilarity(
             self.values.chunks_exact(self.length).map(|it| cosine(it).clamp(0.0, 1.0)).collect(),
         )
     }
 }
 
-impl Similar {
+impl ToolSimilarity {
     /// Whether nothing is known.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -68,7 +68,7 @@ mod tests {
     fn only_vectors_of_one_length_that_are_sound_are_similar_to_anything() {
         let tools: [Option<&[f32]>; 5] =
             [Some(&[3.0, 0.0]), None, Some(&[1.0]), Some(&[f32::NAN, 1.0]), Some(&[-1.0, 1.0])];
-        let vectors = Vectors::of(tools.into_iter());
+        let vectors = ToolVectors::of(tools.into_iter());
 
         let similar = vectors.similar(Some(&[5.0, 0.0]));
         assert_eq!(
@@ -76,6 +76,6 @@ mod tests {
             [1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
         );
         assert!(vectors.similar(Some(&[1.0])).is_empty() && vectors.similar(None).is_empty());
-        assert!(Vectors::of([None].into_iter()).similar(Some(&[1.0])).is_empty());
+        assert!(ToolVectors::of([None].into_iter()).similar(Some(&[1.0])).is_empty());
     }
 }

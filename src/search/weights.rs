@@ -4,16 +4,16 @@
 //! project's and crosswise between them; the ranking changes little when one of them is a third
 //! larger or smaller.
 
-use super::analyzed::Field;
+use super::analyzed::TextField;
 
 /// What counts for how much.
 #[derive(Clone, Debug)]
-pub(crate) struct Weights {
-    /// Of a word, by its [`Field`]. Source: the seeds weigh a name 3 and a server's name 2.
-    pub(crate) fields: [f32; Field::COUNT],
+pub(crate) struct RankingWeights {
+    /// Of a word, by its [`TextField`]. Source: the seeds weigh a name 3 and a server's name 2.
+    pub(crate) fields: [f32; TextField::COUNT],
     /// How much the length of each field counts against its words, between 0 and 1 (`b` of BM25).
     /// Ours: descriptions differ most in length, names hardly.
-    pub(crate) lengths: [f32; Field::COUNT],
+    pub(crate) lengths: [f32; TextField::COUNT],
     /// After how many of the same word more of it stop to count (`k1` of BM25).
     /// Source: the usual 1.2 to 2.0.
     pub(crate) saturation: f32,
@@ -50,7 +50,7 @@ pub(crate) struct Weights {
     pub(crate) vector: f32,
 }
 
-impl Weights {
+impl RankingWeights {
     /// The ones that are used.
     pub(crate) const OURS: Self = Self {
         fields: [3.0, 2.0, 0.7, 0.3, 0.2, 2.0],

@@ -14,7 +14,7 @@ pub(super) const WORD_BYTES_MAX: usize = 40;
 
 /// What kind of text words are taken from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Manner {
+pub(super) enum TextKind {
     /// A name: `GitHubSearch` has the words of its parts, and those of two neighbours together.
     Name,
     /// A sentence: `GitHub` is one word, as a brand is, and `createIssue` is two.
@@ -32,7 +32,7 @@ pub(super) fn beginning(text: &str, bytes_max: usize) -> &str {
 
 /// How a word stands in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum WordForm {
     /// As it was written, or as a compound falls into its parts.
     Plain,
     /// Beside a plain word that has the same letters: the `oauth` of `oauth2`, the `utf8` of
@@ -45,7 +45,7 @@ pub(super) enum Form {
 const NUMBER_DIGITS_MIN: usize = 2;
 
 /// Calls `found` with every word of `text`, in order.
-pub(super) fn each(text: &str, manner: Manner, mut found: impl FnMut(&str, Form)) {
+pub(super) fn each(text: &str, manner: TextKind, mut found: impl FnMut(&str, WordForm)) {
     let text = beginning(text, TEXT_BYTES_MAX);
     let (mut rest, mut before) = (text, "");
     while let Some(start) = rest.find(char::is_alphanumeric) {
@@ -59,7 +59,7 @@ pub(super) fn each(text: &str, manner: Manner, mut found: impl FnMut(&str, Form)
             && is_all(before, u8::is_ascii_alphabetic)
             && is_all(here, u8::is_ascii_digit);
         if is_joined && before.len() + here.len() <= WORD_BYTES_MAX {
-            found(&[before, here].concat().to_ascii_lowercase(), Form::Beside);
+            found(&[before, here].concat().to_ascii_lowercase(), WordForm::Beside);
         }
         (rest, before) = (&rest[end..], here);
     }
@@ -75,7 +75,7 @@ fn is_all(text: &str, is_one: fn(&u8) -> bool) -> bool {
 }
 
 /// Calls `found` with the words of a run of letters and digits.
-fn run(text: &str, manner: Manner, found: &mut impl FnMut(&str, Form)) {
+fn run(text: &str, manner: TextKind, found: &mut impl FnMut(&str, WordForm)) {
     if !text.is_ascii() && text.chars().any(is_ideographic) {
         return ideographs(text, manner, found);
     }
@@ -84,17 +84,17 @@ fn run(text: &str, manner: Manner, found: &mut impl FnMut(&str, Form)) {
     }
     // Nearly all words; there is nothing to split and nothing to lower.
     if is_all(text, u8::is_ascii_lowercase) || is_number(text) {
-        return found(text, Form::Plain);
+        return found(text, WordForm::Plain);
     }
     if text.contains(char::is_numeric) {
         return numbered(text, manner, found);
     }
-    letters(text, manner, |word| found(word, Form::Plain));
+    letters(text, manner, |word| found(word, WordForm::Plain));
 }
 
 /// Calls `found` with the words of a run of letters.
-fn letters(text: &str, manner: Manner, mut found: impl FnMut(&str)) {
-    let is_brand = text.starts_with(char::is_uppercase) && manner == Manner::Prose;
+fn letters(text: &str, manner: TextKind, mut found: impl FnMut(&str)) {
+    let is_brand = text.starts_with(char::is_uppercase) && manner == TextKind::Prose;
     let humps = humps(text);
     if is_brand || humps.len() < 2 {
         return found(&text.to_lowercase());
@@ -102,7 +102,7 @@ fn letters(text: &str, manner: Manner, mut found: impl FnMut(&str)) {
     for hump in humps.iter().filter(|hump| hump.chars().count() > 1) {
         found(&hump.to_lowercase());
     }
-    if manner == Manner::Name {
+    if manner == TextKind::Name {
         for pair in humps.windows(2) {
             found(&pair.concat().to_lowercase());
         }
@@ -114,8 +114,8 @@ fn letters(text: &str, manner: Manner, mut found: impl FnMut(&str)) {
 /// `S3`, `mp3`, `36kr`, `OAuth2`: who asks for such a thing writes it together, so that it is one
 /// word, and in `listS3Buckets` a word among others. What its letters say without the number, and
 /// in a name what the number is, comes beside it.
-fn numbered(text: &str, manner: Manner, found: &mut impl FnMut(&str, Form)) {
-    found(&text.to_lowercase(), Form::Plain);
+fn numbered(text: &str, manner: TextKind, found: &mut impl FnMut(&str, WordForm)) {
+    found(&text.to_lowercase(), WordForm::Plain);
     let humps = humps(text);
     let is_number = |hump: &str| hump.starts_with(char::is_numeric);
     let is_capitalized = |hump: &str| {
@@ -126,7 +126,7 @@ fn numbered(text: &str, manner: Manner, found: &mut impl FnMut(&str, Form)) {
     for pair in humps.windows(2).filter(|_| humps.len() > 2) {
         // The number of `S3Buckets` belongs to what is before it, that of `2FA` to what is behind.
         if is_number(pair[1]) || (is_number(pair[0]) && !is_capitalized(pair[1])) {
-            found(&pair.concat().to_lowercase(), Form::Beside);
+            found(&pair.concat().to_lowercase(), WordForm::Beside);
         }
     }
     let mut rest = text;
@@ -137,9 +137,9 @@ fn numbered(text: &str, manner: Manner, found: &mut impl FnMut(&str, Form)) {
         rest = behind;
         let n_characters = part.chars().count();
         if !is_number && n_characters > 1 {
-            letters(part, manner, |word| found(word, Form::Beside));
-        } else if is_number && n_characters >= NUMBER_DIGITS_MIN && manner == Manner::Name {
-            found(part, Form::Beside);
+            letters(part, manner, |word| found(word, WordForm::Beside));
+        } else if is_number && n_characters >= NUMBER_DIGITS_MIN && manner == TextKind::Name {
+            found(part, WordForm::Beside);
         }
     }
 }
@@ -167,7 +167,7 @@ fn humps(text: &str) -> Vec<&str> {
 }
 
 /// Calls `found` with each pair of neighbours among ideographs, and with the words between them.
-fn ideographs(text: &str, manner: Manner, found: &mut impl FnMut(&str, Form)) {
+fn ideographs(text: &str, manner: TextKind, found: &mut impl FnMut(&str, WordForm)) {
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
         let is_same = |found: char| is_ideographic(found) == is_ideographic(first);
@@ -181,10 +181,10 @@ fn ideographs(text: &str, manner: Manner, found: &mut impl FnMut(&str, Form)) {
         let borders: Vec<usize> =
             part.char_indices().map(|(at, _)| at).chain([part.len()]).collect();
         if borders.len() == 2 {
-            found(part, Form::Plain);
+            found(part, WordForm::Plain);
         }
         for window in borders.windows(3) {
-            found(&part[window[0]..window[2]], Form::Plain);
+            found(&part[window[0]..window[2]], WordForm::Plain);
         }
     }
 }
@@ -201,7 +201,7 @@ fn is_ideographic(found: char) -> bool {
 mod tests {
     use super::*;
 
-    fn words(text: &str, manner: Manner) -> Vec<String> {
+    fn words(text: &str, manner: TextKind) -> Vec<String> {
         let mut words = Vec::new();
         each(text, manner, |word, _| words.push(word.to_owned()));
         words
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn names_fall_into_their_parts() {
-        let words = |text| words(text, Manner::Name);
+        let words = |text| words(text, TextKind::Name);
         assert_eq!(words("create_issue-comment"), ["create", "issue", "comment"]);
         assert_eq!(words("createIssue"), ["create", "issue", "createissue"]);
         assert_eq!(words("HTTPServer"), ["http", "server", "httpserver"]);
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn a_brand_in_a_sentence_is_one_word() {
-        let words = |text| words(text, Manner::Prose);
+        let words = |text| words(text, TextKind::Prose);
         assert_eq!(words("Ask GitHub, don't guess."), ["ask", "github", "don", "t", "guess"]);
         assert_eq!(words("call createIssue"), ["call", "create", "issue"]);
         assert_eq!(words("an S3 bucket"), ["an", "s3", "bucket"]);
@@ -226,25 +226,25 @@ mod tests {
 
     #[test]
     fn what_is_written_with_digits_is_one_word_and_has_others_beside_it() {
-        type Case<'a> = (&'a str, Manner, &'a [&'a str], &'a [&'a str]);
+        type Case<'a> = (&'a str, TextKind, &'a [&'a str], &'a [&'a str]);
         let cases: [Case<'_>; 12] = [
-            ("s3", Manner::Name, &["s3"], &[]),
-            ("404", Manner::Prose, &["404"], &[]),
-            ("2fa", Manner::Prose, &["2fa"], &["fa"]),
-            ("OAuth2", Manner::Prose, &["oauth2"], &["auth2", "oauth"]),
-            ("UTF-8", Manner::Prose, &["utf", "8"], &["utf8"]),
-            ("tool_77", Manner::Name, &["tool", "77"], &["tool77"]),
-            ("tool77", Manner::Name, &["tool77"], &["tool", "77"]),
-            ("S3Buckets", Manner::Name, &["s3buckets"], &["s3", "buckets"]),
-            ("list2FA", Manner::Name, &["list2fa"], &["list2", "2fa", "list", "fa"]),
-            ("getEC2", Manner::Name, &["getec2"], &["ec2", "get", "ec", "getec"]),
-            ("查询12306车票", Manner::Name, &["查询", "12306", "车票"], &[]),
-            ("10-4, 2020-10", Manner::Prose, &["10", "4", "2020", "10"], &[]),
+            ("s3", TextKind::Name, &["s3"], &[]),
+            ("404", TextKind::Prose, &["404"], &[]),
+            ("2fa", TextKind::Prose, &["2fa"], &["fa"]),
+            ("OAuth2", TextKind::Prose, &["oauth2"], &["auth2", "oauth"]),
+            ("UTF-8", TextKind::Prose, &["utf", "8"], &["utf8"]),
+            ("tool_77", TextKind::Name, &["tool", "77"], &["tool77"]),
+            ("tool77", TextKind::Name, &["tool77"], &["tool", "77"]),
+            ("S3Buckets", TextKind::Name, &["s3buckets"], &["s3", "buckets"]),
+            ("list2FA", TextKind::Name, &["list2fa"], &["list2", "2fa", "list", "fa"]),
+            ("getEC2", TextKind::Name, &["getec2"], &["ec2", "get", "ec", "getec"]),
+            ("查询12306车票", TextKind::Name, &["查询", "12306", "车票"], &[]),
+            ("10-4, 2020-10", TextKind::Prose, &["10", "4", "2020", "10"], &[]),
         ];
         for (text, manner, plain, beside) in cases {
             let mut found = [Vec::new(), Vec::new()];
             each(text, manner, |word, form| {
-                found[usize::from(form == Form::Beside)].push(word.to_owned());
+                found[usize::from(form == WordForm::Beside)].push(word.to_owned());
             });
             assert_eq!(found[0], plain, "{text}");
             assert_eq!(found[1], beside, "{text}");
@@ -253,7 +253,7 @@ mod tests {
 
     #[test]
     fn text_without_spaces_falls_into_pairs() {
-        let words = |text| words(text, Manner::Prose);
+        let words = |text| words(text, TextKind::Prose);
         assert_eq!(words("获取天气"), ["获取", "取天", "天气"]);
         assert_eq!(words("查询12306车票"), ["查询", "12306", "车票"]);
         assert_eq!(words("Größe über Ärger"), ["größe", "über", "ärger"]);
@@ -262,8 +262,8 @@ mod tests {
 
     #[test]
     fn what_is_too_long_is_cut_or_left_out() {
-        assert_eq!(words(&"a".repeat(100), Manner::Prose), Vec::<String>::new());
+        assert_eq!(words(&"a".repeat(100), TextKind::Prose), Vec::<String>::new());
         let long = "ü ".repeat(TEXT_BYTES_MAX);
-        assert!(words(&long, Manner::Prose).len() <= TEXT_BYTES_MAX / 3 + 1);
+        assert!(words(&long, TextKind::Prose).len() <= TEXT_BYTES_MAX / 3 + 1);
     }
 }

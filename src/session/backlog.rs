@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use super::EventId;
-use crate::{config::defaults, protocol::Pieces};
+use crate::{config::defaults, protocol::ByteChunks};
 
 /// The events, and how far they are read.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub(super) struct Backlog {
     last: u64,
     /// The number of the last event that was read.
     read: u64,
-    kept: VecDeque<Pieces>,
+    kept: VecDeque<ByteChunks>,
     n_bytes: usize,
     /// The reader that came last; others end.
     reader: u64,
@@ -28,8 +28,8 @@ pub(super) struct Backlog {
 
 /// What a reader finds.
 #[derive(Debug)]
-pub(super) enum Found {
-    Event(EventId, Pieces),
+pub(super) enum BacklogRead {
+    Event(EventId, ByteChunks),
     /// There is nothing yet.
     Nothing,
     /// There is nothing more, or somebody else reads.
@@ -52,7 +52,7 @@ impl Backlog {
     }
 
     /// Adds an event. Of those that were read, only the last ones are kept.
-    pub(super) fn push(&mut self, message: Pieces) {
+    pub(super) fn push(&mut self, message: ByteChunks) {
         self.last += 1;
         self.n_bytes += message.len();
         self.kept.push_back(message);
@@ -77,7 +77,7 @@ impl Backlog {
     /// Tells whether another event may be added.
     pub(super) fn has_room(&self) -> bool {
         let unread = self.kept.iter().skip(self.n_read());
-        let n_bytes: usize = unread.map(Pieces::len).sum();
+        let n_bytes: usize = unread.map(ByteChunks::len).sum();
         self.kept.len() - self.n_read() < defaults::UNREAD_EVENTS
             && n_bytes < defaults::UNREAD_BYTES
     }
@@ -130,17 +130,17 @@ impl Backlog {
     }
 
     /// Reads the next event.
-    pub(super) fn next(&mut self, reader: u64) -> Found {
+    pub(super) fn next(&mut self, reader: u64) -> BacklogRead {
         if reader != self.reader {
-            return Found::End;
+            return BacklogRead::End;
         }
         match self.kept.get(self.n_read()) {
             Some(message) => {
                 self.read += 1;
-                Found::Event(self.position(), message.clone())
+                BacklogRead::Event(self.position(), message.clone())
             }
-            None if self.is_finished => Found::End,
-            None => Found::Nothing,
+            None if self.is_finished => BacklogRead::End,
+            None => BacklogRead::Nothing,
         }
     }
 
@@ -167,15 +167,15 @@ mod tests {
 
     use super::*;
 
-    fn pieces(text: &'static str) -> Pieces {
+    fn pieces(text: &'static str) -> ByteChunks {
         Bytes::from_static(text.as_bytes()).into()
     }
 
-    fn text(found: Found) -> String {
+    fn text(found: BacklogRead) -> String {
         match found {
-            Found::Event(_, message) => String::from_utf8_lossy(&message.join()).into_owned(),
-            Found::Nothing => "nothing".into(),
-            Found::End => "end".into(),
+            BacklogRead::Event(_, message) => String::from_utf8_lossy(&message.join()).into_owned(),
+            BacklogRead::Nothing => "nothing".into(),
+            BacklogRead::End => "end".into(),
         }
     }
 
@@ -283,7 +283,7 @@ mod tests {
                         backlog.leave(reader);
                         reader = backlog.open(n_seen);
                     }
-                    _ => if let Found::Event(id, message) = backlog.next(reader) {
+                    _ => if let BacklogRead::Event(id, message) = backlog.next(reader) {
                         n_seen += 1;
                         prop_assert_eq!(id.number, n_seen);
                         prop_assert_eq!(&message.join()[..8], n_seen.to_be_bytes());

@@ -6,12 +6,12 @@ use crate::config::defaults;
 
 /// The numbers of sessions that have ended, the last ones.
 #[derive(Debug, Default)]
-pub(super) struct Ended {
+pub(super) struct EndedSessions {
     numbers: HashSet<u128>,
     in_order: VecDeque<u128>,
 }
 
-impl Ended {
+impl EndedSessions {
     /// Remembers a session; `false` when it had ended before.
     pub(super) fn add(&mut self, number: u128) -> bool {
         if !self.numbers.insert(number) {
@@ -37,7 +37,7 @@ mod tests {
 
     #[test]
     fn the_last_ones_are_remembered() {
-        let mut ended = Ended::default();
+        let mut ended = EndedSessions::default();
         let max = defaults::SESSIONS_ENDED_MAX as u128;
         assert!(ended.add(0) && !ended.add(0), "once");
         for number in 1..=max {

@@ -7,17 +7,17 @@ use std::{
 
 use tokio::time::Instant;
 
-use super::{Kind, Scope, Session, Sessions, Ticket};
+use super::{ServerScope, Session, SessionRegistry, SessionScope, SessionTicket};
 use crate::{
     config::{SessionMode, defaults},
-    connection::Owner,
+    connection::SessionOwner,
     holder::Holder,
     protocol::version,
 };
 
 /// Why a request belongs to no session although it must.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NoSession {
+pub enum SessionLookupError {
     /// It names none.
     #[error("the request has no session id")]
     Missing,
@@ -26,12 +26,12 @@ pub enum NoSession {
     Unknown,
 }
 
-impl Sessions {
+impl SessionRegistry {
     /// Opens a session for a client that asks for protocol version `asked` and has these
     /// capabilities, JSON text. It belongs to the account of `holder`.
     pub fn open(
         &self,
-        scope: Scope,
+        scope: ServerScope,
         asked: Option<&str>,
         capabilities: &str,
         holder: Holder,
@@ -42,7 +42,7 @@ impl Sessions {
         // What is no object is none of a client's capabilities.
         let capabilities = if capabilities.starts_with('{') { capabilities } else { "{}" };
         let version = version::negotiate(asked);
-        let id = self.seal.issue(&Ticket::new(unix_now(), version, capabilities));
+        let id = self.seal.issue(&SessionTicket::new(unix_now(), version, capabilities));
         self.insert(id.into(), scope, Some(version), capabilities, holder)
     }
 
@@ -53,19 +53,19 @@ impl Sessions {
     ///
     /// # Errors
     ///
-    /// [`NoSession`] where sessions are strict.
+    /// [`SessionLookupError`] where sessions are strict.
     pub fn find(
         &self,
         id: Option<&str>,
-        scope: impl FnOnce() -> Scope,
+        scope: impl FnOnce() -> ServerScope,
         holder: Holder,
-    ) -> Result<Arc<Session>, NoSession> {
+    ) -> Result<Arc<Session>, SessionLookupError> {
         let mode = self.mode();
         let id = match (mode, id) {
             (SessionMode::Off, _) | (SessionMode::Lenient, None) => {
                 return Ok(Session::anonymous(scope(), holder));
             }
-            (SessionMode::Strict, None) => return Err(NoSession::Missing),
+            (SessionMode::Strict, None) => return Err(SessionLookupError::Missing),
             (SessionMode::Lenient | SessionMode::Strict, Some(id)) => id,
         };
         let is_strict = mode == SessionMode::Strict;
@@ -78,16 +78,16 @@ impl Sessions {
         }
         match self.ticket(id) {
             Some(ticket) if !is_strict || !self.has_ended(&ticket) => {
-                let Ticket { number: _, issued: _, version, capabilities } = &ticket;
+                let SessionTicket { number: _, issued: _, version, capabilities } = &ticket;
                 let session = self.insert(id.into(), scope(), Some(version), capabilities, holder);
                 // Its client may have ended it at this moment.
                 if is_strict && self.has_ended(&ticket) {
                     self.forget(id);
-                    return Err(NoSession::Unknown);
+                    return Err(SessionLookupError::Unknown);
                 }
                 Ok(session)
             }
-            _ if is_strict => Err(NoSession::Unknown),
+            _ if is_strict => Err(SessionLookupError::Unknown),
             _ if is_session_id(id) => Ok(self.insert(id.into(), scope(), None, "{}", holder)),
             _ => Ok(Session::anonymous(scope(), holder)),
         }
@@ -97,14 +97,14 @@ impl Sessions {
     ///
     /// # Errors
     ///
-    /// [`NoSession`] where sessions are strict.
-    pub fn delete(&self, id: Option<&str>) -> Result<(), NoSession> {
+    /// [`SessionLookupError`] where sessions are strict.
+    pub fn delete(&self, id: Option<&str>) -> Result<(), SessionLookupError> {
         let is_strict = self.mode() == SessionMode::Strict;
         match id {
-            None if is_strict => Err(NoSession::Missing),
+            None if is_strict => Err(SessionLookupError::Missing),
             None => Ok(()),
             Some(id) if self.end(id) || !is_strict => Ok(()),
-            Some(_) => Err(NoSession::Unknown),
+            Some(_) => Err(SessionLookupError::Unknown),
         }
     }
 
@@ -128,7 +128,7 @@ impl Sessions {
     }
 
     /// Returns what an id of ours says that is not too old.
-    pub(super) fn ticket(&self, id: &str) -> Option<Ticket> {
+    pub(super) fn ticket(&self, id: &str) -> Option<SessionTicket> {
         let ticket = self.seal.read(id)?;
         // One of the future is that of a replica with another clock.
         let age = Duration::from_secs(unix_now().saturating_sub(ticket.issued));
@@ -138,14 +138,14 @@ impl Sessions {
     fn insert(
         &self,
         id: Arc<str>,
-        scope: Scope,
+        scope: ServerScope,
         version: Option<&'static str>,
         capabilities: &str,
         holder: Holder,
     ) -> Arc<Session> {
         let key = self.n_keys.fetch_add(1, Ordering::Relaxed) + 1;
-        let owner = Owner::new(key, capabilities);
-        let kind = Kind::Known { id: Arc::clone(&id), version, owner };
+        let owner = SessionOwner::new(key, capabilities);
+        let kind = SessionScope::Known { id: Arc::clone(&id), version, owner };
         let session = Session::new(kind, scope, holder);
         session.touch(Instant::now(), self.since);
         let session = Arc::new(session);

@@ -13,15 +13,15 @@ use tokio::{
 };
 
 use super::{
-    Sessions,
-    parked::{Missed, Parked},
+    SessionRegistry,
+    parked::{HeldCallError, HeldCalls},
 };
 use crate::{
-    call::{CallError, Exchange, Unanswered},
-    connection::Question,
-    era::{self, InputRequired, Untranslatable},
+    call::{CallError, Exchange, InputRefusal},
+    connection::ServerRequest,
+    era::{self, InputRequired, TranslationError},
     name::ServerName,
-    protocol::{Message, jsonrpc::Part},
+    protocol::{Message, jsonrpc::MessagePart},
 };
 
 /// The key of the one question that is put at a time.
@@ -30,24 +30,24 @@ const KEY: &str = "question";
 /// A call whose server waits for its client.
 struct Held {
     exchange: Box<Exchange>,
-    question: Question,
+    question: ServerRequest,
 }
 
 /// All calls that are held.
 #[derive(Default)]
-pub(super) struct Shelf {
-    parked: Mutex<Parked<Held>>,
+pub(super) struct HeldCallStore {
+    parked: Mutex<HeldCalls<Held>>,
     more: Notify,
 }
 
-impl fmt::Debug for Shelf {
+impl fmt::Debug for HeldCallStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Shelf")
     }
 }
 
 /// What becomes of a request that brings a state.
-pub enum Resumed {
+pub enum ResumeOutcome {
     /// Whoever has given out the state is to see it.
     Foreign,
     /// The call goes on.
@@ -56,8 +56,8 @@ pub enum Resumed {
     Asked(String),
 }
 
-impl Shelf {
-    fn parked(&self) -> MutexGuard<'_, Parked<Held>> {
+impl HeldCallStore {
+    fn parked(&self) -> MutexGuard<'_, HeldCalls<Held>> {
         // Held for statements on plain data.
         self.parked.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -109,7 +109,7 @@ impl Shelf {
         let server_max = held.exchange.held_max();
         let put = self.parked().put(server.clone(), server_max, digest, held, Instant::now());
         // What there is no room for ends here: its server gets a refusal and a cancellation.
-        let full = |_| CallError::Unanswered { server: server.clone(), source: Unanswered::Full };
+        let full = |_| CallError::Unanswered { server: server.clone(), source: InputRefusal::Full };
         let (state, gone) = put.map_err(full)?;
         if gone.is_some() {
             tracing::info!(mcp_server = %server, "a call whose client did not come back made room");
@@ -120,13 +120,17 @@ impl Shelf {
     }
 }
 
-impl Sessions {
+impl SessionRegistry {
     /// Holds a call whose server has put a question, and returns the result that asks the client.
     ///
     /// # Errors
     ///
     /// [`CallError::Unanswered`] when too many are held.
-    pub fn hold(&self, exchange: Box<Exchange>, question: Question) -> Result<String, CallError> {
+    pub fn hold(
+        &self,
+        exchange: Box<Exchange>,
+        question: ServerRequest,
+    ) -> Result<String, CallError> {
         self.shelf.put(Held { exchange, question })
     }
 
@@ -140,24 +144,28 @@ impl Sessions {
     /// # Cancel safety
     ///
     /// Dropped halfway, the call is lost.
-    pub async fn resume(&self, server: &ServerName, retry: &Message) -> Result<Resumed, CallError> {
-        let state = retry.string(Part::RequestState);
+    pub async fn resume(
+        &self,
+        server: &ServerName,
+        retry: &Message,
+    ) -> Result<ResumeOutcome, CallError> {
+        let state = retry.string(MessagePart::RequestState);
         let Some(state) = state.filter(|state| self.shelf.parked().is_ours(state)) else {
-            return Ok(Resumed::Foreign);
+            return Ok(ResumeOutcome::Foreign);
         };
         let now = Instant::now();
         let taken = self.shelf.parked().take(&state, server, &era::digest(retry), now);
         let (Held { mut exchange, question }, since) = taken.map_err(|missed| {
             let source = match missed {
-                Missed::Unknown => Untranslatable::UnknownState,
-                Missed::OtherRequest => Untranslatable::OtherRequest,
+                HeldCallError::Unknown => TranslationError::UnknownState,
+                HeldCallError::OtherRequest => TranslationError::OtherRequest,
             };
             CallError::Untranslatable { server: server.clone(), source }
         })?;
         let response = era::response(retry, KEY);
         exchange.resume(retry.clone(), now.duration_since(since));
         let Some(response) = response else {
-            return self.hold(exchange, question).map(Resumed::Asked);
+            return self.hold(exchange, question).map(ResumeOutcome::Asked);
         };
         let answer = Message::parse_own(Message::response("0", &response));
         match answer {
@@ -165,6 +173,6 @@ impl Sessions {
             // Cut out of a message that was read.
             Err(_) => drop(question),
         }
-        Ok(Resumed::Exchange(exchange))
+        Ok(ResumeOutcome::Exchange(exchange))
     }
 }

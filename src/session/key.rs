@@ -9,9 +9,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::ticket::Seal;
+use super::ticket::SessionSigner;
 use crate::{
-    config::{Secret, SessionMode, SessionRules, defaults, secret::SecretError},
+    config::{SecretValue, SessionConfig, SessionMode, defaults, secret::SecretError},
     files,
     report::chain,
 };
@@ -23,7 +23,7 @@ type Key = [u8; defaults::SESSION_KEY_BYTES];
 
 /// Why the key of the operator is of no use.
 #[derive(Debug, thiserror::Error)]
-pub enum KeyError {
+pub enum SessionKeyError {
     /// The credential cannot be read.
     #[error("read the key for session ids")]
     Credential(#[source] SecretError),
@@ -53,7 +53,7 @@ enum NotKept {
     Exposed { path: PathBuf },
 }
 
-impl KeyError {
+impl SessionKeyError {
     /// What the operator can do about it.
     pub fn hint(&self) -> &'static str {
         match self {
@@ -75,15 +75,18 @@ impl NotKept {
     }
 }
 
-impl Seal {
+impl SessionSigner {
     /// Returns the seal of this service: with the key that `rules` name, else with its own.
     ///
     /// A key that cannot be kept is one for the life of the process, and said to be.
     ///
     /// # Errors
     ///
-    /// [`KeyError`] when the operator's key cannot be used.
-    pub fn of_service(rules: &SessionRules, credentials: Option<&Path>) -> Result<Self, KeyError> {
+    /// [`SessionKeyError`] when the operator's key cannot be used.
+    pub fn of_service(
+        rules: &SessionConfig,
+        credentials: Option<&Path>,
+    ) -> Result<Self, SessionKeyError> {
         if let Some(name) = &rules.key {
             return declared(name, credentials).map(|key| Self::new(&key));
         }
@@ -104,14 +107,15 @@ impl Seal {
 }
 
 /// Reads the operator's key. A newline at the end is an editor's, if there is enough before it.
-fn declared(name: &str, credentials: Option<&Path>) -> Result<Vec<u8>, KeyError> {
-    let mut key = Secret::read_credential(name, credentials).map_err(KeyError::Credential)?;
+fn declared(name: &str, credentials: Option<&Path>) -> Result<Vec<u8>, SessionKeyError> {
+    let mut key =
+        SecretValue::read_credential(name, credentials).map_err(SessionKeyError::Credential)?;
     if key.len() > defaults::SESSION_KEY_BYTES && key.ends_with(b"\n") {
         key.pop();
     }
     match key.len() {
         n_bytes if n_bytes < defaults::SESSION_KEY_BYTES => {
-            Err(KeyError::TooShort { name: name.to_owned(), n_bytes })
+            Err(SessionKeyError::TooShort { name: name.to_owned(), n_bytes })
         }
         _ => Ok(key),
     }
@@ -192,7 +196,7 @@ mod tests {
 
     use super::*;
 
-    fn credential(content: &[u8]) -> Result<Vec<u8>, KeyError> {
+    fn credential(content: &[u8]) -> Result<Vec<u8>, SessionKeyError> {
         let directory = tempfile::tempdir().expect("a temporary directory");
         fs::write(directory.path().join("k"), content).expect("written");
         declared("k", Some(directory.path()))

@@ -2,15 +2,15 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::Passing;
+use super::EphemeralSession;
 use crate::{
-    connection::Owner,
-    protocol::{modern::Introduction, version},
+    connection::SessionOwner,
+    protocol::{modern::ClientMeta, version},
 };
 
 /// Whose session it is.
 #[derive(Debug)]
-pub(super) enum Kind {
+pub(super) enum SessionScope {
     /// That of a client that sends an id.
     Known {
         /// The id.
@@ -18,22 +18,22 @@ pub(super) enum Kind {
         /// The protocol version that was negotiated; absent where the id is none of ours.
         version: Option<&'static str>,
         /// The client as the owner of connections.
-        owner: Owner,
+        owner: SessionOwner,
     },
     /// That of a client that cannot be told from others, for one request.
     Anonymous,
     /// That of one request of the modern era.
     Request {
         /// What the client has said with it.
-        introduction: Introduction,
+        introduction: ClientMeta,
         /// What keeps a server telling what the request wants to know.
-        told: OnceLock<Passing>,
+        told: OnceLock<EphemeralSession>,
     },
     /// One that lasts as long as a request of the modern era, and that nobody knows the id of.
     Passing,
 }
 
-impl Kind {
+impl SessionScope {
     /// Returns the id that the client sends.
     pub(super) fn id(&self) -> Option<&str> {
         match self {
@@ -52,7 +52,7 @@ impl Kind {
     }
 
     /// Returns the client as the owner of connections, if it can be told from others.
-    pub(super) fn owner(&self) -> Option<&Owner> {
+    pub(super) fn owner(&self) -> Option<&SessionOwner> {
         match self {
             Self::Known { owner, .. } => Some(owner),
             Self::Anonymous | Self::Request { .. } | Self::Passing => None,
@@ -60,7 +60,7 @@ impl Kind {
     }
 
     /// Returns what a client of the modern era has said with its request.
-    pub(super) fn introduction(&self) -> Option<&Introduction> {
+    pub(super) fn introduction(&self) -> Option<&ClientMeta> {
         match self {
             Self::Request { introduction, .. } => Some(introduction),
             Self::Known { .. } | Self::Anonymous | Self::Passing => None,

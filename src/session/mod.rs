@@ -8,7 +8,7 @@
 //!                    └────── outbox ────────────────────▶ its GET stream
 //! ```
 //!
-//! An id of ours is a [`Ticket`]: it is signed, and says what a restart loses and a session begins
+//! An id of ours is a [`SessionTicket`]: it is signed, and says what a restart loses and a session begins
 //! with. Unless sessions are strict (ruling 6), any other is taken, too, and a client without one is
 //! served all the same. What is not in the ticket, the level, the watched resources, the events for a
 //! stream, ends with the process.
@@ -26,16 +26,16 @@ use tokio::time::Instant;
 
 use crate::{
     config::defaults,
-    connection::{Owner, Question},
-    era::Client,
-    holder::{Holder, Member},
+    connection::{ServerRequest, SessionOwner},
+    era::ClientEra,
+    holder::{AccountMember, Holder},
     name::ServerName,
-    pool::Wants,
+    pool::ClientDemand,
     protocol::{
-        Era, Level, Message, apps, capability,
-        jsonrpc::Part,
-        mcp::{List, method},
-        modern::Introduction,
+        Era, LoggingLevel, Message, apps, capability,
+        jsonrpc::MessagePart,
+        mcp::{ListKind, method},
+        modern::ClientMeta,
         task,
     },
 };
@@ -58,21 +58,21 @@ mod running;
 mod ticket;
 
 pub use debounce::Debounce;
-pub use find::NoSession;
-pub use hold::Resumed;
+pub use find::SessionLookupError;
+pub use hold::ResumeOutcome;
 pub use key::state_directory;
-use kind::Kind;
-use outbox::Outbox;
-pub use outbox::{EventId, Next, Reader};
-pub use passing::Passing;
-pub use registry::{Refused, Sessions, until};
-pub use resumable::{Rest, Resumable};
-pub use running::Running;
-pub use ticket::{Seal, Ticket};
+use kind::SessionScope;
+use outbox::SessionOutbox;
+pub use outbox::{EventId, OutboxItem, OutboxReader};
+pub use passing::EphemeralSession;
+pub use registry::{SessionRegistry, WatchRefusal, until};
+pub use resumable::{ResumableStream, StreamRemainder};
+pub use running::RunningRequest;
+pub use ticket::{SessionSigner, SessionTicket};
 
 /// Which servers a session is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Scope {
+pub enum ServerScope {
     /// All of them.
     Every,
     /// The tools of all of them, found by search: the client has no list of theirs.
@@ -84,24 +84,24 @@ pub enum Scope {
 /// One client's session.
 #[derive(Debug)]
 pub struct Session {
-    kind: Kind,
-    scope: Scope,
+    kind: SessionScope,
+    scope: ServerScope,
     /// The party that requests of the client count for.
     holder: Holder,
     memory: Mutex<Memory>,
-    outbox: Outbox,
+    outbox: SessionOutbox,
     /// When it was used last, in milliseconds since the registry was made.
     used_ms: AtomicU64,
 }
 
 #[derive(Debug, Default)]
 struct Memory {
-    level: Option<Level>,
+    level: Option<LoggingLevel>,
     watched: BTreeSet<(ServerName, String)>,
-    running: Vec<running::Entry>,
+    running: Vec<running::RunningEntry>,
     asked: HashMap<u64, Asked>,
     /// The streams of answers that the client can resume.
-    resumable: Vec<Arc<resumable::Shared>>,
+    resumable: Vec<Arc<resumable::ResumableShared>>,
     n_numbers: u64,
 }
 
@@ -109,7 +109,7 @@ struct Memory {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Notice {
     /// The lists that this one stands for have changed.
-    Changed(List),
+    Changed(ListKind),
     /// A watched resource of a server was updated.
     Updated(ServerName, String),
 }
@@ -117,12 +117,12 @@ enum Notice {
 /// A server's question that the client has not answered yet.
 #[derive(Debug)]
 struct Asked {
-    question: Question,
+    question: ServerRequest,
     /// The running request on whose stream it was put; none for the GET stream.
     request: Option<u64>,
 }
 
-impl Scope {
+impl ServerScope {
     fn covers(&self, server: &ServerName) -> bool {
         match self {
             Self::Every | Self::Tools => true,
@@ -131,10 +131,10 @@ impl Scope {
     }
 
     /// Tells whether the client is told when `list` has changed.
-    fn has(&self, list: List) -> bool {
+    fn has(&self, list: ListKind) -> bool {
         match self {
             Self::Every | Self::One(_) => true,
-            Self::Tools => list == List::Tools,
+            Self::Tools => list == ListKind::Tools,
         }
     }
 }
@@ -142,36 +142,40 @@ impl Scope {
 impl Session {
     /// Returns a session that `opener` has opened, and that is a member of its own of the same account
     /// if it is remembered.
-    fn new(kind: Kind, scope: Scope, opener: Holder) -> Self {
-        let member = kind.owner().map_or(opener.member, |owner| Member::Session(owner.key));
+    fn new(kind: SessionScope, scope: ServerScope, opener: Holder) -> Self {
+        let member = kind.owner().map_or(opener.member, |owner| AccountMember::Session(owner.key));
         Self {
             kind,
             scope,
             holder: opener.member(member),
             memory: Mutex::default(),
-            outbox: Outbox::default(),
+            outbox: SessionOutbox::default(),
             used_ms: AtomicU64::new(0),
         }
     }
 
     /// Returns the session of a client that cannot be told from others: nothing is remembered. Its
     /// requests count for `holder`.
-    pub fn anonymous(scope: Scope, holder: Holder) -> Arc<Self> {
-        Arc::new(Self::new(Kind::Anonymous, scope, holder))
+    pub fn anonymous(scope: ServerScope, holder: Holder) -> Arc<Self> {
+        Arc::new(Self::new(SessionScope::Anonymous, scope, holder))
     }
 
     /// Returns the session of one request of the modern era, in which nothing is remembered, and
     /// which counts for `holder`.
-    pub fn of_request(scope: Scope, introduction: Introduction, holder: Holder) -> Arc<Self> {
-        Arc::new(Self::new(Kind::Request { introduction, told: OnceLock::new() }, scope, holder))
+    pub fn of_request(scope: ServerScope, introduction: ClientMeta, holder: Holder) -> Arc<Self> {
+        Arc::new(Self::new(
+            SessionScope::Request { introduction, told: OnceLock::new() },
+            scope,
+            holder,
+        ))
     }
 
     /// Returns the session of a client that sends the id `a`.
     #[cfg(test)]
     fn of_test() -> Arc<Self> {
-        let owner = Owner::new(1, "{}");
-        let kind = Kind::Known { id: "a".into(), version: None, owner };
-        Arc::new(Self::new(kind, Scope::Every, Holder::unknown()))
+        let owner = SessionOwner::new(1, "{}");
+        let kind = SessionScope::Known { id: "a".into(), version: None, owner };
+        Arc::new(Self::new(kind, ServerScope::Every, Holder::unknown()))
     }
 
     /// Tells whether the client speaks the modern era.
@@ -185,28 +189,28 @@ impl Session {
     }
 
     /// Returns what a client of the modern era has said with its request.
-    pub fn introduction(&self) -> Option<&Introduction> {
+    pub fn introduction(&self) -> Option<&ClientMeta> {
         self.kind.introduction()
     }
 
     /// Has a server tell what this request of the modern era wants to know for as long as it lasts.
-    pub fn hold(&self, told: Passing) {
-        if let Kind::Request { told: held, .. } = &self.kind {
+    pub fn hold(&self, told: EphemeralSession) {
+        if let SessionScope::Request { told: held, .. } = &self.kind {
             // A request goes to one server.
             let _once = held.set(told);
         }
     }
 
     /// Returns the client as its servers are told about it.
-    pub fn client(&self) -> Client {
+    pub fn client(&self) -> ClientEra {
         match &self.kind {
-            Kind::Request { introduction, .. } => Client::Modern(introduction.clone()),
-            Kind::Known { owner, .. } => Client::Legacy {
+            SessionScope::Request { introduction, .. } => ClientEra::Modern(introduction.clone()),
+            SessionScope::Known { owner, .. } => ClientEra::Legacy {
                 capabilities: Arc::clone(&owner.capabilities),
                 level: self.memory().level,
             },
-            Kind::Anonymous | Kind::Passing => {
-                Client::Legacy { capabilities: "{}".into(), level: None }
+            SessionScope::Anonymous | SessionScope::Passing => {
+                ClientEra::Legacy { capabilities: "{}".into(), level: None }
             }
         }
     }
@@ -227,7 +231,7 @@ impl Session {
     }
 
     /// Returns the client as the owner of connections, if it can be told from others.
-    pub fn owner(&self) -> Option<&Owner> {
+    pub fn owner(&self) -> Option<&SessionOwner> {
         self.kind.owner()
     }
 
@@ -235,7 +239,7 @@ impl Session {
     /// request `number`, with an id of ours.
     ///
     /// A question that the client has not declared to understand is refused, as is one too many.
-    pub fn ask(&self, question: Question, request: Option<u64>) -> Option<Bytes> {
+    pub fn ask(&self, question: ServerRequest, request: Option<u64>) -> Option<Bytes> {
         if !self.can_be_asked(question.message()) {
             question.refuse();
             return None;
@@ -247,7 +251,7 @@ impl Session {
         }
         memory.n_numbers += 1;
         let id = memory.n_numbers;
-        let message = question.message().edit([(Part::Id, &id.to_string())]);
+        let message = question.message().edit([(MessagePart::Id, &id.to_string())]);
         memory.asked.insert(id, Asked { question, request });
         Some(message)
     }
@@ -261,7 +265,7 @@ impl Session {
         generation: u64,
         cancelled: &Message,
     ) -> Option<Bytes> {
-        let id = cancelled.part(Part::CancelledId)?;
+        let id = cancelled.part(MessagePart::CancelledId)?;
         let (ours, asked) = {
             let mut memory = self.memory();
             let is_meant = |asked: &Asked| {
@@ -274,7 +278,7 @@ impl Session {
             (ours, memory.asked.remove(&ours)?)
         };
         asked.question.forget();
-        Some(cancelled.edit([(Part::CancelledId, &ours.to_string())]))
+        Some(cancelled.edit([(MessagePart::CancelledId, &ours.to_string())]))
     }
 
     /// Passes a client's answer on to the server that asked; `false` when nobody did.
@@ -283,7 +287,7 @@ impl Session {
     ///
     /// Dropped halfway, the answer is lost.
     pub async fn answer(&self, answer: &Message) -> bool {
-        let id = answer.integer(Part::Id);
+        let id = answer.integer(MessagePart::Id);
         let asked = id.and_then(|id| self.memory().asked.remove(&id));
         match asked {
             Some(asked) => {
@@ -306,17 +310,18 @@ impl Session {
     /// In the modern era it sees nothing without a level.
     pub fn wants_log(&self, message: &Message, is_lowered: bool) -> bool {
         if let Some(introduction) = self.introduction() {
-            return introduction.level.is_some_and(|lowest| Level::of(message) >= lowest);
+            return introduction.level.is_some_and(|lowest| LoggingLevel::of(message) >= lowest);
         }
         let own = self.memory().level;
-        let lowest = own.unwrap_or(if is_lowered { Level::Info } else { Level::Debug });
-        Level::of(message) >= lowest
+        let lowest =
+            own.unwrap_or(if is_lowered { LoggingLevel::Info } else { LoggingLevel::Debug });
+        LoggingLevel::of(message) >= lowest
     }
 
     /// Opens the stream of messages that belong to no request, after the event `last`. A stream that
     /// is open already ends.
-    pub fn read(self: &Arc<Self>, last: Option<EventId>) -> Reader {
-        Reader::new(Arc::clone(self), last)
+    pub fn read(self: &Arc<Self>, last: Option<EventId>) -> OutboxReader {
+        OutboxReader::new(Arc::clone(self), last)
     }
 
     /// Puts down what a server has sent to nobody in particular, if it is for this client. What is
@@ -332,12 +337,12 @@ impl Session {
             return None;
         }
         let method = message.method().unwrap_or_default();
-        if let Some(list) = List::of_notice(method).first() {
+        if let Some(list) = ListKind::of_notice(method).first() {
             return self.scope.has(*list).then_some(Notice::Changed(*list));
         }
         let is_for_us = match method {
             method::RESOURCE_UPDATED => {
-                let updated = message.string(Part::Uri);
+                let updated = message.string(MessagePart::Uri);
                 return updated
                     .map(|uri| Notice::Updated(server.clone(), uri))
                     .filter(|notice| self.is_wanted(notice));
@@ -346,8 +351,8 @@ impl Session {
                 // What one client's call writes is not shown to others who have not asked for logs.
                 let level = self.memory().level;
                 level
-                    .or(is_own.then_some(Level::Debug))
-                    .is_some_and(|lowest| Level::of(message) >= lowest)
+                    .or(is_own.then_some(LoggingLevel::Debug))
+                    .is_some_and(|lowest| LoggingLevel::of(message) >= lowest)
             }
             method::CANCELLED => {
                 if let Some(recalled) = self.recall(server, generation, message) {
@@ -357,7 +362,7 @@ impl Session {
             }
             // Whoever knows the id of a task may fetch its result.
             news if task::NEWS.contains(&news) => is_own,
-            _ => is_own || matches!(self.scope, Scope::One(_)),
+            _ => is_own || matches!(self.scope, ServerScope::One(_)),
         };
         if is_for_us {
             self.outbox.push(message.bytes().clone());
@@ -375,7 +380,8 @@ impl Session {
     /// Returns the notice of a page as the client sees that in its list, where this is of all servers.
     fn as_listed(&self, notice: &Notice) -> Option<Bytes> {
         let Notice::Updated(server, uri) = notice else { return None };
-        let listed = apps::exposed(server.as_str(), uri).filter(|_| self.scope == Scope::Every)?;
+        let listed =
+            apps::exposed(server.as_str(), uri).filter(|_| self.scope == ServerScope::Every)?;
         let params = serde_json::json!({ "uri": listed }).to_string();
         Some(Message::notification(method::RESOURCE_UPDATED, Some(&params)).bytes().clone())
     }
@@ -395,7 +401,7 @@ impl Session {
     }
 
     /// Puts a question down that came without any request of the client.
-    fn hear_question(&self, question: Question) {
+    fn hear_question(&self, question: ServerRequest) {
         // Nobody is there who could be asked: the question is refused by its end.
         if self.outbox.is_read()
             && let Some(message) = self.ask(question, None)
@@ -404,10 +410,10 @@ impl Session {
         }
     }
 
-    fn wants(&self, server: &ServerName) -> Wants {
+    fn wants(&self, server: &ServerName) -> ClientDemand {
         let memory = self.memory();
         let watched = memory.watched.iter().filter(|(watched, _)| watched == server);
-        Wants { level: memory.level, uris: watched.map(|(_, uri)| uri.clone()).collect() }
+        ClientDemand { level: memory.level, uris: watched.map(|(_, uri)| uri.clone()).collect() }
     }
 
     fn is_in_use(&self) -> bool {

@@ -32,7 +32,7 @@ impl EventId {
 
 /// The events of one session.
 #[derive(Debug, Default)]
-pub(super) struct Outbox {
+pub(super) struct SessionOutbox {
     // Boxed: most sessions never open a stream.
     state: Mutex<Option<Box<State>>>,
     changed: Notify,
@@ -54,7 +54,7 @@ struct State {
 
 /// The open GET stream of a session; dropping it closes it, and what comes is kept for the next.
 #[derive(Debug)]
-pub struct Reader {
+pub struct OutboxReader {
     session: Arc<Session>,
     number: u64,
     cursor: u64,
@@ -62,7 +62,7 @@ pub struct Reader {
 
 /// What a reader finds.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Next {
+pub enum OutboxItem {
     /// An event.
     Event(EventId, Bytes),
     /// Another stream of the session was opened, or the session has ended.
@@ -142,20 +142,20 @@ impl State {
         }
     }
 
-    fn next(&mut self, reader: u64, cursor: u64) -> Option<Next> {
+    fn next(&mut self, reader: u64, cursor: u64) -> Option<OutboxItem> {
         if reader != self.reader {
-            return Some(Next::Closed);
+            return Some(OutboxItem::Closed);
         }
         let Some(at) = cursor.checked_sub(self.before_first()) else {
-            return Some(Next::Overtaken);
+            return Some(OutboxItem::Overtaken);
         };
         let message = self.kept.get(usize::try_from(at).ok()?)?.clone();
         self.read = cursor + 1;
-        Some(Next::Event(EventId { life: self.life, number: cursor + 1 }, message))
+        Some(OutboxItem::Event(EventId { life: self.life, number: cursor + 1 }, message))
     }
 }
 
-impl Outbox {
+impl SessionOutbox {
     /// Puts an event down. Before the first stream was opened nothing is kept.
     pub(super) fn push(&self, message: Bytes) {
         if let Some(state) = &mut *self.state() {
@@ -196,7 +196,7 @@ impl Outbox {
     }
 }
 
-impl Reader {
+impl OutboxReader {
     pub(super) fn new(session: Arc<Session>, last: Option<EventId>) -> Self {
         let (number, cursor) =
             session.outbox.state().get_or_insert_with(|| Box::new(State::new())).open(last);
@@ -216,7 +216,7 @@ impl Reader {
     /// # Cancel safety
     ///
     /// Safe: nothing is lost.
-    pub async fn next_of(reader: &mut Option<Self>) -> Next {
+    pub async fn next_of(reader: &mut Option<Self>) -> OutboxItem {
         match reader {
             Some(reader) => reader.next().await,
             None => std::future::pending().await,
@@ -228,7 +228,7 @@ impl Reader {
     /// # Cancel safety
     ///
     /// Safe: nothing is lost.
-    pub async fn next(&mut self) -> Next {
+    pub async fn next(&mut self) -> OutboxItem {
         loop {
             let changed = self.session.outbox.changed.notified();
             tokio::pin!(changed);
@@ -239,9 +239,9 @@ impl Reader {
                 state.as_mut().and_then(|state| state.next(self.number, self.cursor))
             };
             match next {
-                Some(Next::Event(id, message)) => {
+                Some(OutboxItem::Event(id, message)) => {
                     self.cursor += 1;
-                    return Next::Event(id, message);
+                    return OutboxItem::Event(id, message);
                 }
                 Some(end) => return end,
                 None => changed.await,
@@ -250,7 +250,7 @@ impl Reader {
     }
 }
 
-impl Drop for Reader {
+impl Drop for OutboxReader {
     fn drop(&mut self) {
         if let Some(state) = &mut *self.session.outbox.state()
             && state.reader == self.number
@@ -275,9 +275,9 @@ mod tests {
     }
 
     /// Reads all that is there.
-    fn all(reader: &mut Reader) -> Vec<String> {
+    fn all(reader: &mut OutboxReader) -> Vec<String> {
         let mut read = Vec::new();
-        while let Some(Next::Event(_, message)) = reader.next().now_or_never() {
+        while let Some(OutboxItem::Event(_, message)) = reader.next().now_or_never() {
             read.push(String::from_utf8_lossy(&message).into_owned());
         }
         read
@@ -316,12 +316,12 @@ mod tests {
         let mut first = session.read(None);
         let mut second = session.read(None);
         push(&session, "a");
-        assert_eq!(first.next().now_or_never(), Some(Next::Closed));
+        assert_eq!(first.next().now_or_never(), Some(OutboxItem::Closed));
         drop(first);
         assert!(session.outbox.is_read(), "the second one is");
         assert_eq!(all(&mut second), ["a"]);
         session.outbox.close();
-        assert_eq!(second.next().now_or_never(), Some(Next::Closed));
+        assert_eq!(second.next().now_or_never(), Some(OutboxItem::Closed));
         assert!(!session.outbox.is_read());
     }
 
@@ -333,7 +333,7 @@ mod tests {
         for _ in 0..=defaults::OUTBOX_EVENTS {
             push(&session, "x");
         }
-        assert_eq!(reader.next().now_or_never(), Some(Next::Overtaken));
+        assert_eq!(reader.next().now_or_never(), Some(OutboxItem::Overtaken));
         assert_eq!(all(&mut session.read(Some(position))).len(), defaults::OUTBOX_EVENTS);
     }
 
@@ -343,7 +343,7 @@ mod tests {
         let mut reader = session.read(None);
         push(&session, "a");
         push(&session, "b");
-        assert!(matches!(reader.next().now_or_never(), Some(Next::Event(..))));
+        assert!(matches!(reader.next().now_or_never(), Some(OutboxItem::Event(..))));
         session.outbox.forget_read();
         assert_eq!(all(&mut reader), ["b"]);
         session.outbox.forget_read();

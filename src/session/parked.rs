@@ -16,11 +16,11 @@ use uuid::Uuid;
 use crate::{config::defaults, name::ServerName};
 
 /// What tells whether a request is another one sent again.
-pub(super) type Digest = [u8; 32];
+pub(super) type RequestDigest = [u8; 32];
 
 /// What is held, by its number.
 #[derive(Debug)]
-pub(super) struct Parked<T> {
+pub(super) struct HeldCalls<T> {
     /// What every state of ours begins with. The server may be a gateway of our kind, whose states
     /// are none of ours.
     form: String,
@@ -30,28 +30,28 @@ pub(super) struct Parked<T> {
 #[derive(Debug)]
 struct Entry<T> {
     server: ServerName,
-    digest: Digest,
+    digest: RequestDigest,
     since: Instant,
     held: T,
 }
 
 /// Why there is nothing to go on with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Missed {
+pub(super) enum HeldCallError {
     /// It was never held, or not any more.
     Unknown,
     /// The state was given out for another request.
     OtherRequest,
 }
 
-impl<T> Default for Parked<T> {
+impl<T> Default for HeldCalls<T> {
     fn default() -> Self {
         let form = format!("metamcp.held.{}.", Uuid::new_v4().simple());
         Self { form, held: HashMap::new() }
     }
 }
 
-impl<T> Parked<T> {
+impl<T> HeldCalls<T> {
     /// Tells whether we have given out `state`.
     pub(super) fn is_ours(&self, state: &str) -> bool {
         state.starts_with(&self.form)
@@ -64,7 +64,7 @@ impl<T> Parked<T> {
         &mut self,
         server: ServerName,
         server_max: usize,
-        digest: Digest,
+        digest: RequestDigest,
         held: T,
         now: Instant,
     ) -> Result<(String, Option<T>), T> {
@@ -85,17 +85,20 @@ impl<T> Parked<T> {
         &mut self,
         state: &str,
         server: &ServerName,
-        digest: &Digest,
+        digest: &RequestDigest,
         now: Instant,
-    ) -> Result<(T, Instant), Missed> {
+    ) -> Result<(T, Instant), HeldCallError> {
         let number = state.strip_prefix(&self.form).and_then(|number| Uuid::try_parse(number).ok());
-        let number = number.ok_or(Missed::Unknown)?;
+        let number = number.ok_or(HeldCallError::Unknown)?;
         let entry = self.held.get(&number).filter(|entry| !entry.is_over(now));
-        let entry = entry.ok_or(Missed::Unknown)?;
+        let entry = entry.ok_or(HeldCallError::Unknown)?;
         if entry.server != *server || entry.digest != *digest {
-            return Err(Missed::OtherRequest);
+            return Err(HeldCallError::OtherRequest);
         }
-        self.held.remove(&number).map(|entry| (entry.held, entry.since)).ok_or(Missed::Unknown)
+        self.held
+            .remove(&number)
+            .map(|entry| (entry.held, entry.since))
+            .ok_or(HeldCallError::Unknown)
     }
 
     /// Takes out what nobody has come back for in time.
@@ -132,7 +135,7 @@ mod tests {
 
     use super::*;
 
-    const DIGEST: Digest = [7; 32];
+    const DIGEST: RequestDigest = [7; 32];
 
     fn server(name: &str) -> ServerName {
         ServerName::new(name).expect("a name")
@@ -141,7 +144,7 @@ mod tests {
     #[test]
     fn of_a_server_that_is_no_more_all_calls_are_taken_out() {
         let now = Instant::now();
-        let mut parked = Parked::default();
+        let mut parked = HeldCalls::default();
         for (name, held) in [("a", 1), ("b", 2), ("a", 3)] {
             parked.put(server(name), 9, DIGEST, held, now).expect("room");
         }
@@ -153,36 +156,43 @@ mod tests {
     #[test]
     fn a_call_is_gone_on_with_once_by_the_same_request() {
         let now = Instant::now();
-        let mut parked = Parked::default();
+        let mut parked = HeldCalls::default();
         let state = parked.put(server("a"), 9, DIGEST, "held", now).expect("room").0;
-        assert!(parked.is_ours(&state) && !Parked::<()>::default().is_ours(&state));
+        assert!(parked.is_ours(&state) && !HeldCalls::<()>::default().is_ours(&state));
 
         let mut take = |state: &str, name, digest| parked.take(state, &server(name), digest, now);
-        assert_eq!(take(&state, "b", &DIGEST), Err(Missed::OtherRequest), "another server");
-        assert_eq!(take(&state, "a", &[8; 32]), Err(Missed::OtherRequest), "another request");
+        assert_eq!(take(&state, "b", &DIGEST), Err(HeldCallError::OtherRequest), "another server");
+        assert_eq!(
+            take(&state, "a", &[8; 32]),
+            Err(HeldCallError::OtherRequest),
+            "another request"
+        );
         assert_eq!(take(&state, "a", &DIGEST), Ok(("held", now)), "a wrong guess costs nothing");
-        assert_eq!(take(&state, "a", &DIGEST), Err(Missed::Unknown), "twice");
+        assert_eq!(take(&state, "a", &DIGEST), Err(HeldCallError::Unknown), "twice");
     }
 
     #[test]
     fn a_state_that_was_altered_stands_for_nothing() {
         let now = Instant::now();
-        let mut parked = Parked::default();
+        let mut parked = HeldCalls::default();
         let state = parked.put(server("a"), 9, DIGEST, "held", now).expect("room").0;
         for altered in ["", "x", &state[..state.len() - 1], &state[1..], &format!("{state}0")] {
-            assert_eq!(parked.take(altered, &server("a"), &DIGEST, now), Err(Missed::Unknown));
+            assert_eq!(
+                parked.take(altered, &server("a"), &DIGEST, now),
+                Err(HeldCallError::Unknown)
+            );
         }
     }
 
     #[test]
     fn nobody_waits_for_a_client_for_ever() {
         let now = Instant::now();
-        let mut parked = Parked::default();
+        let mut parked = HeldCalls::default();
         let state = parked.put(server("a"), 9, DIGEST, "held", now).expect("room").0;
         let end = now + defaults::INPUT_TIMEOUT;
         assert_eq!(parked.next_expiry(), Some(end));
         assert!(parked.expired(now).is_empty());
-        assert_eq!(parked.take(&state, &server("a"), &DIGEST, end), Err(Missed::Unknown));
+        assert_eq!(parked.take(&state, &server("a"), &DIGEST, end), Err(HeldCallError::Unknown));
         assert_eq!(parked.expired(end), ["held"]);
         assert_eq!(parked.next_expiry(), None);
     }
@@ -190,7 +200,7 @@ mod tests {
     #[test]
     fn only_so_many_are_held() {
         let now = Instant::now();
-        let mut parked = Parked::default();
+        let mut parked = HeldCalls::default();
         for _ in 0..defaults::PARKED_MAX {
             parked.put(server("a"), usize::MAX, DIGEST, (), now).expect("room");
         }
@@ -201,7 +211,7 @@ mod tests {
     #[test]
     fn of_one_server_the_call_held_longest_makes_room() {
         let now = Instant::now();
-        let mut parked = Parked::default();
+        let mut parked = HeldCalls::default();
         let mut put = |name, held, age| {
             let since = now + Duration::from_secs(age);
             parked.put(server(name), 2, DIGEST, held, since).expect("room").1

@@ -6,29 +6,33 @@ use std::{
     sync::{Arc, atomic::Ordering},
 };
 
-use super::{Kind, Scope, Session, Sessions};
+use super::{ServerScope, Session, SessionRegistry, SessionScope};
 use crate::{
-    connection::Owner,
+    connection::SessionOwner,
     holder::Holder,
-    pool::{Guest, Slot},
-    protocol::Level,
+    pool::{OneShotClient, ServerSlot},
+    protocol::LoggingLevel,
 };
 
 /// A session that ends when it is dropped.
-pub struct Passing {
-    sessions: Arc<Sessions>,
+pub struct EphemeralSession {
+    sessions: Arc<SessionRegistry>,
     session: Arc<Session>,
     key: Arc<str>,
 }
 
-impl Sessions {
+impl SessionRegistry {
     /// Opens a session that no client knows the id of and that sends no calls. Its client wants to see log messages of this
     /// `level`, of the servers in `scope`.
-    pub fn pass(self: &Arc<Self>, scope: Scope, level: Option<Level>) -> Passing {
+    pub fn pass(
+        self: &Arc<Self>,
+        scope: ServerScope,
+        level: Option<LoggingLevel>,
+    ) -> EphemeralSession {
         let number = self.n_keys.fetch_add(1, Ordering::Relaxed) + 1;
         // No header can have this as its value.
         let key: Arc<str> = format!("\0{number}").into();
-        let session = Session::new(Kind::Passing, scope, Holder::SERVICE);
+        let session = Session::new(SessionScope::Passing, scope, Holder::SERVICE);
         if level.is_some() {
             session.memory().level = level;
             self.n_levels.fetch_add(1, Ordering::Relaxed);
@@ -36,13 +40,13 @@ impl Sessions {
         let session = Arc::new(session);
         self.n_passing.fetch_add(1, Ordering::Relaxed);
         self.write().insert(Arc::clone(&key), Arc::clone(&session));
-        Passing { sessions: Arc::clone(self), session, key }
+        EphemeralSession { sessions: Arc::clone(self), session, key }
     }
 
     /// Returns somebody who is nobody else, with these capabilities, JSON text.
-    pub fn guest(&self, capabilities: &str) -> Guest {
+    pub fn guest(&self, capabilities: &str) -> OneShotClient {
         let key = self.n_keys.fetch_add(1, Ordering::Relaxed) + 1;
-        Guest::new(Arc::clone(&self.pool), Owner::new(key, capabilities))
+        OneShotClient::new(Arc::clone(&self.pool), SessionOwner::new(key, capabilities))
     }
 
     /// Tells a server what its clients want now.
@@ -50,26 +54,26 @@ impl Sessions {
     /// # Cancel safety
     ///
     /// Safe: it is told all the same.
-    pub async fn settle(&self, session: &Session, slot: &Slot) {
+    pub async fn settle(&self, session: &Session, slot: &ServerSlot) {
         slot.want(session.owner(), || self.wants(slot, session)).await;
     }
 }
 
-impl Passing {
+impl EphemeralSession {
     /// Returns the session.
     pub fn session(&self) -> &Arc<Session> {
         &self.session
     }
 }
 
-impl Drop for Passing {
+impl Drop for EphemeralSession {
     fn drop(&mut self) {
         self.sessions.forget(&self.key);
         self.sessions.n_passing.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-impl fmt::Debug for Passing {
+impl fmt::Debug for EphemeralSession {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Passing").field("key", &self.key).finish_non_exhaustive()
     }

@@ -18,16 +18,16 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Debounce, Notice, Scope, Seal, Session, Ticket, cold_start::ColdStart, ended::Ended,
-    hold::Shelf,
+    Debounce, Notice, ServerScope, Session, SessionSigner, SessionTicket, cold_start::ColdStart,
+    ended::EndedSessions, hold::HeldCallStore,
 };
 use crate::{
-    budget::{self, Reclaim},
-    config::{self, SessionMode, SessionRules, defaults},
-    connection::{Announcement, Aside, Owner},
+    budget::{self, ReclaimableMemory},
+    config::{self, SessionConfig, SessionMode, defaults},
+    connection::{Announcement, SessionOwner, SideMessage},
     name::ServerName,
-    pool::{Pool, Slot, Wants},
-    protocol::{Level, Message, mcp::List},
+    pool::{ClientDemand, Pool, ServerSlot},
+    protocol::{LoggingLevel, Message, mcp::ListKind},
 };
 
 /// What clients are told at the end of its window: each the same only once in it.
@@ -38,16 +38,16 @@ type Gathered = ColdStart<(usize, Notice), (Arc<Session>, Notice, Bytes)>;
 
 /// All sessions of clients, by the id that they send.
 #[derive(Debug)]
-pub struct Sessions {
+pub struct SessionRegistry {
     pub(super) pool: Arc<Pool>,
-    pub(super) seal: Seal,
-    rules: ArcSwap<SessionRules>,
+    pub(super) seal: SessionSigner,
+    rules: ArcSwap<SessionConfig>,
     /// How clients hear of changes.
-    news: ArcSwap<config::Tools>,
+    news: ArcSwap<config::ToolsConfig>,
     pub(super) since: Instant,
     by_id: RwLock<HashMap<Arc<str>, Arc<Session>>>,
-    endings: Mutex<Ended>,
-    pub(super) shelf: Shelf,
+    endings: Mutex<EndedSessions>,
+    pub(super) shelf: HeldCallStore,
     pub(super) n_keys: AtomicU64,
     /// How many sessions have set a log level.
     pub(super) n_levels: AtomicUsize,
@@ -55,15 +55,15 @@ pub struct Sessions {
     pub(super) n_passing: AtomicUsize,
 }
 
-impl Reclaim for Sessions {
+impl ReclaimableMemory for SessionRegistry {
     fn reclaim(&self) {
         self.read().values().for_each(|session| session.forget_read());
     }
 }
 
-impl Sessions {
+impl SessionRegistry {
     /// Returns none yet; their connections are those of `pool`, their ids are signed with `seal`.
-    pub fn new(pool: Arc<Pool>, seal: Seal, rules: &SessionRules) -> Arc<Self> {
+    pub fn new(pool: Arc<Pool>, seal: SessionSigner, rules: &SessionConfig) -> Arc<Self> {
         let sessions = Arc::new(Self {
             pool,
             seal,
@@ -71,7 +71,7 @@ impl Sessions {
             news: ArcSwap::default(),
             since: Instant::now(),
             endings: Mutex::default(),
-            shelf: Shelf::default(),
+            shelf: HeldCallStore::default(),
             by_id: RwLock::default(),
             n_keys: AtomicU64::new(0),
             n_levels: AtomicUsize::new(0),
@@ -83,13 +83,13 @@ impl Sessions {
     }
 
     /// Applies other rules, to sessions that are known as well. The key stays as it is.
-    pub fn apply(&self, rules: &SessionRules) {
+    pub fn apply(&self, rules: &SessionConfig) {
         self.rules.store(Arc::new(rules.clone()));
     }
 
     /// Tells clients from now on of changes as `news` says: after how long, and those that find
     /// tools by search whether at all.
-    pub fn tell_as(&self, news: &config::Tools) {
+    pub fn tell_as(&self, news: &config::ToolsConfig) {
         self.news.store(Arc::new(news.clone()));
     }
 
@@ -98,9 +98,9 @@ impl Sessions {
         if !self.news.load().list_changed {
             return;
         }
-        let message = Message::notification(List::Tools.notice(), None);
-        for session in self.read().values().filter(|session| session.scope == Scope::Tools) {
-            session.say(&Notice::Changed(List::Tools), message.bytes().clone());
+        let message = Message::notification(ListKind::Tools.notice(), None);
+        for session in self.read().values().filter(|session| session.scope == ServerScope::Tools) {
+            session.say(&Notice::Changed(ListKind::Tools), message.bytes().clone());
         }
     }
 
@@ -116,16 +116,16 @@ impl Sessions {
         age >= self.rules.load().timeout && !session.is_in_use()
     }
 
-    pub(super) fn has_ended(&self, ticket: &Ticket) -> bool {
+    pub(super) fn has_ended(&self, ticket: &SessionTicket) -> bool {
         self.endings().has(ticket.number)
     }
 
     /// Remembers that a session has ended; `false` when that is known.
-    pub(super) fn remember_ended(&self, ticket: &Ticket) -> bool {
+    pub(super) fn remember_ended(&self, ticket: &SessionTicket) -> bool {
         self.endings().add(ticket.number)
     }
 
-    fn endings(&self) -> MutexGuard<'_, Ended> {
+    fn endings(&self) -> MutexGuard<'_, EndedSessions> {
         // Held for statements on plain data.
         self.endings.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -140,7 +140,7 @@ impl Sessions {
     /// # Cancel safety
     ///
     /// Safe: it is set, and the servers are told all the same.
-    pub async fn set_level(&self, session: &Session, level: Level) {
+    pub async fn set_level(&self, session: &Session, level: LoggingLevel) {
         {
             // What nobody takes back is not counted: the level of a client that cannot be told from
             // others, or that has left while it asked.
@@ -161,17 +161,22 @@ impl Sessions {
     ///
     /// # Errors
     ///
-    /// [`Refused`] when the server does not want to, or when the client watches too many.
+    /// [`WatchRefusal`] when the server does not want to, or when the client watches too many.
     ///
     /// # Cancel safety
     ///
     /// Safe: it is watched all the same.
-    pub async fn watch(&self, session: &Session, slot: &Slot, uri: &str) -> Result<(), Refused> {
+    pub async fn watch(
+        &self,
+        session: &Session,
+        slot: &ServerSlot,
+        uri: &str,
+    ) -> Result<(), WatchRefusal> {
         let watched = (slot.name().clone(), uri.to_owned());
         {
             let mut memory = session.memory();
             if memory.watched.len() >= defaults::WATCHED_MAX && !memory.watched.contains(&watched) {
-                return Err(Refused::Full);
+                return Err(WatchRefusal::Full);
             }
             memory.watched.insert(watched.clone());
         }
@@ -182,7 +187,7 @@ impl Sessions {
             Some(error) => {
                 session.memory().watched.remove(&watched);
                 slot.want(owner, || self.wants(slot, session)).await;
-                Err(Refused::ByServer(error))
+                Err(WatchRefusal::ByServer(error))
             }
         }
     }
@@ -193,7 +198,12 @@ impl Sessions {
     /// # Cancel safety
     ///
     /// Safe: they are watched all the same.
-    pub async fn watch_all(&self, session: &Session, slot: &Slot, uris: &[String]) -> Vec<String> {
+    pub async fn watch_all(
+        &self,
+        session: &Session,
+        slot: &ServerSlot,
+        uris: &[String],
+    ) -> Vec<String> {
         let watched = |uri: &String| (slot.name().clone(), uri.clone());
         let mut accepted = Vec::new();
         {
@@ -229,7 +239,7 @@ impl Sessions {
     /// # Cancel safety
     ///
     /// Safe: it is ended all the same.
-    pub async fn unwatch(&self, session: &Session, slot: &Slot, uri: &str) {
+    pub async fn unwatch(&self, session: &Session, slot: &ServerSlot, uri: &str) {
         session.memory().watched.remove(&(slot.name().clone(), uri.to_owned()));
         slot.want(session.owner(), || self.wants(slot, session)).await;
     }
@@ -249,7 +259,7 @@ impl Sessions {
     }
 
     /// Returns what the clients of the connection that `session` has to the server want of it.
-    pub(super) fn wants(&self, slot: &Slot, session: &Session) -> Wants {
+    pub(super) fn wants(&self, slot: &ServerSlot, session: &Session) -> ClientDemand {
         if slot.is_owned() {
             return session.wants(slot.name());
         }
@@ -257,8 +267,8 @@ impl Sessions {
     }
 
     /// Returns what all clients want of a server that they share.
-    fn wanted_of(&self, slot: &Slot) -> Wants {
-        let mut all = Wants::default();
+    fn wanted_of(&self, slot: &ServerSlot) -> ClientDemand {
+        let mut all = ClientDemand::default();
         for session in self.read().values().filter(|session| session.scope.covers(slot.name())) {
             let wants = session.wants(slot.name());
             all.level = all.level.into_iter().chain(wants.level).min();
@@ -294,7 +304,7 @@ impl Sessions {
     }
 
     /// Tells whether a client would hear what `server` says on the connection of `owner`, or of all.
-    pub fn is_heard(&self, server: &ServerName, owner: Option<&Owner>) -> bool {
+    pub fn is_heard(&self, server: &ServerName, owner: Option<&SessionOwner>) -> bool {
         let is_meant = |session: &Session| match owner {
             Some(_) => session.owner() == owner,
             None => session.scope.covers(server),
@@ -339,7 +349,7 @@ impl Sessions {
                     }
                     while let Some((key, (session, message))) = held.take(now) {
                         let said = (session, key.1.clone(), message);
-                        let is_merged = !matches!(said.0.scope, Scope::One(_));
+                        let is_merged = !matches!(said.0.scope, ServerScope::One(_));
                         let passed = match key.1 {
                             Notice::Changed(_) if is_merged => cold.pass(key, said, now),
                             Notice::Changed(_) | Notice::Updated(..) => Some(said),
@@ -361,7 +371,7 @@ impl Sessions {
         let Announcement { server, generation, owner, aside } = announcement;
         let mut tell = |session: &Arc<Session>, message: &Message, is_own| {
             let notice = session.hear(&server, generation, message, is_own);
-            let is_told = news.list_changed || session.scope != Scope::Tools;
+            let is_told = news.list_changed || session.scope != ServerScope::Tools;
             if let Some(notice) = notice.filter(|_| is_told) {
                 // What is held keeps the session, so that its place is no other's.
                 let place = Arc::as_ptr(session).addr();
@@ -371,7 +381,7 @@ impl Sessions {
         };
         let Some(owner) = owner else {
             // On a connection that is everybody's, nobody is asked.
-            if let Aside::Notification(message) = aside {
+            if let SideMessage::Notification(message) = aside {
                 self.read().values().for_each(|session| tell(session, &message, false));
             }
             return;
@@ -379,8 +389,8 @@ impl Sessions {
         let owned = self.read().values().find(|found| found.owner() == Some(&owner)).cloned();
         let Some(session) = owned else { return };
         match aside {
-            Aside::Notification(message) => tell(&session, &message, true),
-            Aside::Question(question) => session.hear_question(question),
+            SideMessage::Notification(message) => tell(&session, &message, true),
+            SideMessage::Question(question) => session.hear_question(question),
         }
     }
 
@@ -420,7 +430,7 @@ impl Sessions {
 
 /// Why a resource is not watched.
 #[derive(Debug)]
-pub enum Refused {
+pub enum WatchRefusal {
     /// The server does not want to: its error object, as JSON text.
     ByServer(String),
     /// The client watches as many as it may.

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{Asked, Scope, Session, Sessions};
+use super::{Asked, ServerScope, Session, SessionRegistry};
 use crate::name::ServerName;
 
-impl Sessions {
+impl SessionRegistry {
     /// Lets go of what clients have with `servers`, which are not declared any more: at a path that is
     /// not there, nobody can answer a question, and nothing is told any more.
     ///
@@ -17,8 +17,8 @@ impl Sessions {
         }
         self.shelf.withdraw(servers);
         let is_of_one = |session: &&Arc<Session>| match &session.scope {
-            Scope::Every | Scope::Tools => false,
-            Scope::One(server) => servers.contains(server),
+            ServerScope::Every | ServerScope::Tools => false,
+            ServerScope::One(server) => servers.contains(server),
         };
         let sessions: Vec<_> = self.read().values().filter(is_of_one).cloned().collect();
         for session in sessions {

@@ -9,13 +9,13 @@ use tokio::{sync::Notify, time};
 
 use super::{
     EventId, Session,
-    backlog::{Backlog, Found},
+    backlog::{Backlog, BacklogRead},
 };
-use crate::protocol::Pieces;
+use crate::protocol::ByteChunks;
 
 /// What both have.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct ResumableShared {
     backlog: Mutex<Backlog>,
     /// There is something to read, or nothing more.
     written: Notify,
@@ -25,29 +25,29 @@ pub(super) struct Shared {
 
 /// The writing end; dropping it ends the stream, and it cannot be resumed any more.
 #[derive(Debug)]
-pub struct Resumable {
+pub struct ResumableStream {
     session: Arc<Session>,
-    shared: Arc<Shared>,
+    shared: Arc<ResumableShared>,
 }
 
 /// What is left to be read; dropping it leaves the rest to whoever resumes the stream.
 #[derive(Debug)]
-pub struct Rest {
-    shared: Arc<Shared>,
+pub struct StreamRemainder {
+    shared: Arc<ResumableShared>,
     reader: u64,
 }
 
 impl Session {
     /// Begins an answer that the client can resume.
-    pub fn begin_resumable(self: &Arc<Self>) -> (Resumable, Rest) {
-        let shared = Arc::new(Shared {
+    pub fn begin_resumable(self: &Arc<Self>) -> (ResumableStream, StreamRemainder) {
+        let shared = Arc::new(ResumableShared {
             backlog: Mutex::new(Backlog::new()),
             written: Notify::new(),
             read: Notify::new(),
         });
         self.memory().resumable.push(Arc::clone(&shared));
-        let rest = Rest::open(Arc::clone(&shared), 0);
-        (Resumable { session: Arc::clone(self), shared }, rest)
+        let rest = StreamRemainder::open(Arc::clone(&shared), 0);
+        (ResumableStream { session: Arc::clone(self), shared }, rest)
     }
 
     /// Drops the events that were read of all streams: a client whose stream broke just then misses
@@ -60,17 +60,17 @@ impl Session {
     }
 
     /// Returns what comes after the event `last` of an answer, if it is one of an answer.
-    pub fn resume(&self, last: EventId) -> Option<Rest> {
+    pub fn resume(&self, last: EventId) -> Option<StreamRemainder> {
         let shared = {
             let memory = self.memory();
             let mut all = memory.resumable.iter();
             all.find(|shared| shared.backlog().has(last)).cloned()?
         };
-        Some(Rest::open(shared, last.number))
+        Some(StreamRemainder::open(shared, last.number))
     }
 }
 
-impl Shared {
+impl ResumableShared {
     fn backlog(&self) -> MutexGuard<'_, Backlog> {
         // Held for statements on plain data.
         self.backlog.lock().unwrap_or_else(PoisonError::into_inner)
@@ -91,9 +91,9 @@ impl Shared {
     }
 }
 
-impl Resumable {
+impl ResumableStream {
     /// Adds a message.
-    pub fn push(&self, message: Pieces) {
+    pub fn push(&self, message: ByteChunks) {
         self.shared.backlog().push(message);
         self.shared.written.notify_waiters();
     }
@@ -158,15 +158,15 @@ impl Resumable {
     }
 }
 
-impl Drop for Resumable {
+impl Drop for ResumableStream {
     fn drop(&mut self) {
         self.session.memory().resumable.retain(|shared| !Arc::ptr_eq(shared, &self.shared));
         self.finish();
     }
 }
 
-impl Rest {
-    fn open(shared: Arc<Shared>, number: u64) -> Self {
+impl StreamRemainder {
+    fn open(shared: Arc<ResumableShared>, number: u64) -> Self {
         let reader = shared.backlog().open(number);
         // Whoever has read until now ends.
         shared.written.notify_waiters();
@@ -184,7 +184,7 @@ impl Rest {
     /// # Cancel safety
     ///
     /// Safe: nothing is lost.
-    pub async fn next(&mut self) -> Option<(EventId, Pieces)> {
+    pub async fn next(&mut self) -> Option<(EventId, ByteChunks)> {
         loop {
             let written = self.shared.written.notified();
             tokio::pin!(written);
@@ -192,18 +192,18 @@ impl Rest {
             written.as_mut().enable();
             let found = self.shared.backlog().next(self.reader);
             match found {
-                Found::Event(id, message) => {
+                BacklogRead::Event(id, message) => {
                     self.shared.read.notify_waiters();
                     return Some((id, message));
                 }
-                Found::End => return None,
-                Found::Nothing => written.await,
+                BacklogRead::End => return None,
+                BacklogRead::Nothing => written.await,
             }
         }
     }
 }
 
-impl Drop for Rest {
+impl Drop for StreamRemainder {
     fn drop(&mut self) {
         self.shared.backlog().leave(self.reader);
         self.shared.read.notify_waiters();

@@ -12,7 +12,7 @@ use super::{Asked, Session};
 /// A request that runs; dropping it ends the entry, and the questions that servers put on its
 /// stream, unless it was answered.
 #[derive(Debug)]
-pub struct Running {
+pub struct RunningRequest {
     session: Arc<Session>,
     number: u64,
     cancelled: CancellationToken,
@@ -20,7 +20,7 @@ pub struct Running {
 }
 
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct RunningEntry {
     number: u64,
     /// As JSON text: `1` and `"1"` are two ids.
     id: Box<str>,
@@ -29,7 +29,7 @@ pub(super) struct Entry {
 
 impl Session {
     /// Registers the request `id`, JSON text.
-    pub fn begin(self: &Arc<Self>, id: &str) -> Running {
+    pub fn begin(self: &Arc<Self>, id: &str) -> RunningRequest {
         let cancelled = CancellationToken::new();
         let mut memory = self.memory();
         memory.n_numbers += 1;
@@ -37,10 +37,14 @@ impl Session {
         // Nobody can tell whose request an id means when the client has no name: better none is
         // cancelled than that of somebody else. Such a client closes its stream.
         if self.id().is_some() {
-            memory.running.push(Entry { number, id: id.into(), cancelled: cancelled.clone() });
+            memory.running.push(RunningEntry {
+                number,
+                id: id.into(),
+                cancelled: cancelled.clone(),
+            });
         }
         let is_answered = AtomicBool::new(false);
-        Running { session: Arc::clone(self), number, cancelled, is_answered }
+        RunningRequest { session: Arc::clone(self), number, cancelled, is_answered }
     }
 
     /// Cancels the request `id`; `false` when it is not known which request is meant.
@@ -57,7 +61,7 @@ impl Session {
     }
 }
 
-impl Running {
+impl RunningRequest {
     /// Returns the client's session.
     pub fn session(&self) -> &Arc<Session> {
         &self.session
@@ -89,7 +93,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningRequest {
     fn drop(&mut self) {
         let unanswered: Vec<Asked> = {
             let mut memory = self.session.memory();

@@ -40,7 +40,7 @@ const VERSION_BYTES: usize = 10;
 
 /// What a session id says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ticket {
+pub struct SessionTicket {
     /// Tells sessions apart.
     pub number: u128,
     /// When it was issued, in seconds since 1970.
@@ -53,15 +53,15 @@ pub struct Ticket {
 
 /// Signs session ids, and knows those that it has signed.
 #[derive(Clone)]
-pub struct Seal(Hmac<Sha256>);
+pub struct SessionSigner(Hmac<Sha256>);
 
-impl fmt::Debug for Seal {
+impl fmt::Debug for SessionSigner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Seal")
     }
 }
 
-impl Ticket {
+impl SessionTicket {
     /// Returns one for a session that begins now.
     pub fn new(issued: u64, version: &'static str, capabilities: &str) -> Self {
         let number = uuid::Uuid::new_v4().as_u128();
@@ -92,7 +92,7 @@ impl Ticket {
     }
 }
 
-impl Seal {
+impl SessionSigner {
     /// Returns the one with this key.
     pub fn new(key: &[u8]) -> Self {
         let mut mac = Hmac::new_from_slice(key).expect("HMAC takes keys of any length");
@@ -101,7 +101,7 @@ impl Seal {
     }
 
     /// Returns the session id that says this.
-    pub fn issue(&self, ticket: &Ticket) -> String {
+    pub fn issue(&self, ticket: &SessionTicket) -> String {
         let mut id = FORM.to_owned();
         URL_SAFE_NO_PAD.encode_string(ticket.to_bytes(), &mut id);
         let tag = self.0.clone().chain_update(&id).finalize().into_bytes();
@@ -111,13 +111,13 @@ impl Seal {
     }
 
     /// Returns what a session id says that was signed with our key, however old it is.
-    pub fn read(&self, id: &str) -> Option<Ticket> {
+    pub fn read(&self, id: &str) -> Option<SessionTicket> {
         let (signed, tag) = id.rsplit_once('.')?;
         let body = signed.strip_prefix(FORM)?;
         let tag = URL_SAFE_NO_PAD.decode(tag).ok().filter(|tag| tag.len() == TAG_BYTES)?;
         // In constant time.
         self.0.clone().chain_update(signed).verify_slice(&tag).ok()?;
-        Ticket::from_bytes(&URL_SAFE_NO_PAD.decode(body).ok()?)
+        SessionTicket::from_bytes(&URL_SAFE_NO_PAD.decode(body).ok()?)
     }
 }
 

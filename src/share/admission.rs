@@ -204,10 +204,10 @@ mod tests {
     use futures_util::FutureExt as _;
 
     use super::*;
-    use crate::holder::Member;
+    use crate::holder::AccountMember;
 
     fn holder(account: u32, session: u64) -> Holder {
-        Holder { account: Account::User(account), member: Member::Session(session) }
+        Holder { account: Account::User(account), member: AccountMember::Session(session) }
     }
 
     /// Returns a permit that is there at once.

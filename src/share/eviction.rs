@@ -30,7 +30,7 @@ use tokio::time::Instant;
 
 use crate::{
     config::defaults,
-    holder::{Account, Holder, Member},
+    holder::{Account, AccountMember, Holder},
 };
 
 /// How many there may be.
@@ -63,7 +63,7 @@ struct Table {
 /// The places of one account.
 #[derive(Debug, Default)]
 struct Places {
-    members: HashMap<Member, HashMap<u64, Entry>>,
+    members: HashMap<AccountMember, HashMap<u64, Entry>>,
     n_kept: usize,
 }
 

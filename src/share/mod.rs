@@ -1,7 +1,7 @@
 //! Fair shares: the parties that hold a bounded thing, and the next one to have it.
 //!
 //! A share belongs to an [`Account`](crate::holder::Account), and inside it to a
-//! [`Member`](crate::holder::Member). One rule holds for all that is bounded:
+//! [`Member`](crate::holder::AccountMember). One rule holds for all that is bounded:
 //!
 //! - Free capacity is never refused.
 //! - At the bound, the largest holder loses what it has left idle for the longest ([`Evictables`]).

@@ -18,7 +18,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::holder::{Account, Holder, Member};
+use crate::holder::{Account, AccountMember, Holder};
 
 /// A place in a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -47,7 +47,7 @@ pub struct FairQueue<T> {
     /// The accounts that wait, the next one first.
     account_ranks: BTreeSet<(Rank, Account)>,
     /// The members that wait, by their account, the next one first.
-    member_ranks: BTreeSet<(Account, Rank, Member)>,
+    member_ranks: BTreeSet<(Account, Rank, AccountMember)>,
     waiting: BTreeMap<QueueTicket, T>,
     /// Counts tickets and turns.
     n_turns: u64,
@@ -148,7 +148,8 @@ impl<T> FairQueue<T> {
     pub fn next(&self) -> Option<Holder> {
         let (_, account) = *self.account_ranks.first()?;
         let first = Rank { n_held: 0, turn: 0 };
-        let (_, _, member) = *self.member_ranks.range((account, first, Member::Whole)..).next()?;
+        let (_, _, member) =
+            *self.member_ranks.range((account, first, AccountMember::Whole)..).next()?;
         Some(Holder { account, member })
     }
 

@@ -9,13 +9,13 @@ use tokio::{
     time::{self, Instant},
 };
 
-use super::{Board, ServerState};
+use super::{ServerState, StatusBoard};
 use crate::{child::memory, config::defaults, name::ServerName};
 
 /// How much memory there is in use, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Memory {
+pub struct MemoryFigures {
     /// Our own process alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub own_bytes: Option<u64>,
@@ -27,7 +27,7 @@ pub struct Memory {
 }
 
 /// Whose memory a server's is.
-pub(super) struct Home {
+pub(super) struct MemoryOwner {
     pub(super) server: ServerName,
     pub(super) pids: Vec<u32>,
     pub(super) unit: Option<String>,
@@ -35,9 +35,9 @@ pub(super) struct Home {
 
 /// Measures, one at a time: it takes the whole of `/proc`.
 #[derive(Debug)]
-pub(super) struct Scales(Arc<Semaphore>);
+pub(super) struct MemoryMeter(Arc<Semaphore>);
 
-impl Default for Scales {
+impl Default for MemoryMeter {
     fn default() -> Self {
         Self(Arc::new(Semaphore::new(1)))
     }
@@ -50,14 +50,14 @@ struct Measured {
     servers: HashMap<ServerName, u64>,
 }
 
-impl Board {
+impl StatusBoard {
     /// Puts into `servers` how much memory each takes, and returns what that is together. What cannot
     /// be known within [`defaults::MEMORY_PATIENCE`] is left out.
     ///
     /// # Cancel safety
     ///
     /// Safe.
-    pub async fn weigh(&self, servers: &mut [ServerState]) -> Memory {
+    pub async fn weigh(&self, servers: &mut [ServerState]) -> MemoryFigures {
         let homes = self.homes();
         let permit = Arc::clone(&self.scales.0);
         let measuring = async {
@@ -81,7 +81,7 @@ impl Board {
             let counted = servers.iter().filter(|server| is_counted(server));
             counted.filter_map(|server| server.memory_bytes).sum()
         };
-        Memory {
+        MemoryFigures {
             own_bytes: own,
             servers_bytes: sum(|_| true),
             saved_bytes: sum(|server| server.sharing == "shared").saturating_mul(n_others),
@@ -89,10 +89,10 @@ impl Board {
     }
 }
 
-fn measure(homes: &[Home], until: Instant) -> Measured {
+fn measure(homes: &[MemoryOwner], until: Instant) -> Measured {
     let roots: Vec<u32> = homes.iter().flat_map(|home| &home.pids).copied().collect();
     let trees = memory::of_trees(&roots, until);
-    let of = |home: &Home| {
+    let of = |home: &MemoryOwner| {
         let trees = home.pids.iter().filter_map(|pid| trees.get(pid).copied());
         let unit = home.unit.as_deref().and_then(|unit| memory::of_unit(unit, until));
         let all: Vec<u64> = trees.chain(unit).collect();

@@ -6,11 +6,11 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::{Board, camel, memory::Home};
+use super::{StatusBoard, camel, memory::MemoryOwner};
 use crate::{
-    config::{self, Lifecycle, Secret, Server, Start, Transport},
+    config::{self, LifecycleConfig, SecretValue, ServerConfig, StartPolicy, TransportConfig},
     name::ServerName,
-    pool::{Slot, SlotStatus, State},
+    pool::{LifecycleState, ServerSlot, SlotStatus},
 };
 
 /// One server. Source: seed 001, `ServerState`; from `state` on, ours.
@@ -53,7 +53,7 @@ pub struct ServerState {
     /// How many pings in a row it did not answer.
     pub consecutive_failures: u32,
     /// `idle`, `connecting`, `active`, `failed` or `closed`.
-    pub state: State,
+    pub state: LifecycleState,
     /// `stdio`, `unit`, `http` or `sse`.
     pub transport: &'static str,
     /// `legacy` or `modern`: whether it shakes hands.
@@ -62,7 +62,7 @@ pub struct ServerState {
     /// `shared`, `exclusive` or `session`.
     pub sharing: &'static str,
     /// When it is to be connected.
-    pub start: Start,
+    pub start: StartPolicy,
     /// Requests that wait for an answer now.
     pub in_flight: usize,
     /// Requests sent so far over the connections that there are.
@@ -82,13 +82,13 @@ pub struct ServerState {
     pub memory_bytes: Option<u64>,
 }
 
-impl Board {
+impl StatusBoard {
     /// Returns every server as operators are shown it.
     pub fn server_states(&self) -> Vec<ServerState> {
         self.pool.slots().values().map(|slot| self.server_state(slot)).collect()
     }
 
-    fn server_state(&self, slot: &Slot) -> ServerState {
+    fn server_state(&self, slot: &ServerSlot) -> ServerState {
         let found = slot.status();
         let live = slot.live(None);
         let known = self.catalog.profile(slot.name());
@@ -137,14 +137,14 @@ impl Board {
     }
 
     /// Returns whose memory each server's is.
-    pub(super) fn homes(&self) -> Vec<Home> {
+    pub(super) fn homes(&self) -> Vec<MemoryOwner> {
         let slots = self.pool.slots();
-        let home = |slot: &std::sync::Arc<Slot>| Home {
+        let home = |slot: &std::sync::Arc<ServerSlot>| MemoryOwner {
             server: slot.name().clone(),
             pids: slot.status().pids,
             unit: match &slot.declared().transport {
-                Transport::Unit { unit, .. } => Some(unit.clone()),
-                Transport::Stdio { .. } | Transport::Http { .. } => None,
+                TransportConfig::Unit { unit, .. } => Some(unit.clone()),
+                TransportConfig::Stdio { .. } | TransportConfig::Http { .. } => None,
             },
         };
         slots.values().map(home).collect()
@@ -154,12 +154,12 @@ impl Board {
 /// Returns the state of a server in the words of seed 001.
 fn status(found: &SlotStatus) -> &'static str {
     match found.state {
-        State::Connecting => "connecting",
-        State::Failed => "error",
-        State::Active | State::Idle if found.connections > 0 => "connected",
-        State::Active | State::Idle if found.generation == 0 => "configured",
+        LifecycleState::Connecting => "connecting",
+        LifecycleState::Failed => "error",
+        LifecycleState::Active | LifecycleState::Idle if found.connections > 0 => "connected",
+        LifecycleState::Active | LifecycleState::Idle if found.generation == 0 => "configured",
         // Nobody has used it for a while.
-        State::Active | State::Idle | State::Closed => "closed",
+        LifecycleState::Active | LifecycleState::Idle | LifecycleState::Closed => "closed",
     }
 }
 
@@ -174,14 +174,14 @@ const HIDDEN: &str = "***";
 
 /// Returns how a server is declared, as in the file, but for what may be secret: literals of `env` and
 /// `headers`, the login and the query of an address.
-fn redacted(server: &Server) -> Value {
+fn redacted(server: &ServerConfig) -> Value {
     let mut config = match &server.transport {
-        Transport::Stdio { command, args, env, cwd } => {
+        TransportConfig::Stdio { command, args, env, cwd } => {
             let env: Map<String, Value> = env.iter().map(hidden).collect();
             json!({ "command": command, "args": args, "env": env, "cwd": cwd })
         }
-        Transport::Unit { socket, unit } => json!({ "socket": socket, "unit": unit }),
-        Transport::Http { url, headers } => {
+        TransportConfig::Unit { socket, unit } => json!({ "socket": socket, "unit": unit }),
+        TransportConfig::Http { url, headers } => {
             let headers: Map<String, Value> = headers.iter().map(hidden).collect();
             json!({ "url": config::url::shown(&url.to_string()), "headers": headers })
         }
@@ -189,9 +189,9 @@ fn redacted(server: &Server) -> Value {
     config["sharing"] = json!(server.sharing.name());
     config["start"] = json!(server.start);
     config["lifecycle"] = json!(match server.lifecycle {
-        Lifecycle::Pooled => "pooled",
-        Lifecycle::KeepAlive { .. } => "keep-alive",
-        Lifecycle::Ephemeral => "ephemeral",
+        LifecycleConfig::Pooled => "pooled",
+        LifecycleConfig::KeepAlive { .. } => "keep-alive",
+        LifecycleConfig::Ephemeral => "ephemeral",
     });
     if let Some(members) = config.as_object_mut() {
         members.retain(|_, value| !value.is_null());
@@ -199,11 +199,11 @@ fn redacted(server: &Server) -> Value {
     config
 }
 
-fn hidden((name, value): (&String, &Secret)) -> (String, Value) {
+fn hidden((name, value): (&String, &SecretValue)) -> (String, Value) {
     let shown = match value {
-        Secret::Literal(_) => HIDDEN.to_owned(),
-        Secret::Credential(name) => format!("credential:{name}"),
-        Secret::Env(name) => format!("env:{name}"),
+        SecretValue::Literal(_) => HIDDEN.to_owned(),
+        SecretValue::Credential(name) => format!("credential:{name}"),
+        SecretValue::Env(name) => format!("env:{name}"),
     };
     (name.clone(), shown.into())
 }
@@ -218,16 +218,17 @@ mod tests {
         let secrets = ["hunter2", "credential:token", "env:TOKEN"];
         let values = || ["A", "B", "C"].into_iter().zip(secrets);
         let table =
-            || values().map(|(name, value)| (name.to_owned(), Secret::from(value.to_owned())));
-        let stdio = Transport::Stdio {
+            || values().map(|(name, value)| (name.to_owned(), SecretValue::from(value.to_owned())));
+        let stdio = TransportConfig::Stdio {
             command: "x".to_owned(),
             args: Vec::new(),
             env: table().collect(),
             cwd: None,
         };
         let url = "http://ada:hunter2@h:1/mcp?key=hunter2".parse().expect("an address");
-        let http = Transport::Http { url, headers: table().collect() };
-        let shown = [stdio, http].map(|transport| redacted(&Server::new(transport)).to_string());
+        let http = TransportConfig::Http { url, headers: table().collect() };
+        let shown =
+            [stdio, http].map(|transport| redacted(&ServerConfig::new(transport)).to_string());
         assert!(!shown.concat().contains("hunter2"));
         insta::assert_snapshot!(shown.join("\n"), @r#"
         {"args":[],"command":"x","env":{"A":"***","B":"credential:token","C":"env:TOKEN"},"lifecycle":"pooled","sharing":"shared","start":"lazy"}

@@ -9,7 +9,7 @@ pub const CONTROL: &str = "control";
 
 /// The sockets that were passed to us.
 #[derive(Debug, Default)]
-pub struct Inherited {
+pub struct InheritedSockets {
     /// TCP listeners named `http`; a socket unit may have several addresses.
     pub http: Vec<TcpListener>,
     /// Unix listeners named `control`.
@@ -51,7 +51,7 @@ impl InheritError {
     }
 }
 
-impl Inherited {
+impl InheritedSockets {
     /// Takes every socket that was passed to this process, and removes the variables that count
     /// them; the one with their names stays, and is on no child's list.
     ///

@@ -6,7 +6,7 @@ use crate::files;
 
 /// A unit, and who manages it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unit {
+pub struct SystemdUnit {
     /// Its name: `metamcp.service`.
     pub name: String,
     /// It belongs to a user's manager, not to that of the system.
@@ -36,7 +36,7 @@ const USER_DIRECTORIES: [&str; 5] = [
     "/lib/systemd/user",
 ];
 
-impl Unit {
+impl SystemdUnit {
     /// Returns the unit that the process with this id runs in, if it is one of ours.
     pub fn of_process(pid: u64) -> Option<Self> {
         let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn the_unit_of_a_process_is_that_of_its_control_group() {
-        let unit = |name: &str, is_of_user| Some(Unit { name: name.to_owned(), is_of_user });
+        let unit = |name: &str, is_of_user| Some(SystemdUnit { name: name.to_owned(), is_of_user });
         for (path, expected) in [
             ("/system.slice/metamcp.service", unit("metamcp.service", false)),
             ("/system.slice/metamcp.service/main", unit("metamcp.service", false)),
@@ -155,7 +155,7 @@ mod tests {
             ("/user.slice/user-1000.slice/session-3.scope", None),
             ("/", None),
         ] {
-            assert_eq!(Unit::of_group(path), expected, "{path}");
+            assert_eq!(SystemdUnit::of_group(path), expected, "{path}");
         }
     }
 }

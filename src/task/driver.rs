@@ -13,26 +13,26 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use uuid::Uuid;
 
-use super::{Bounds, End, Event, Shelf, Status, Store, Task};
+use super::{TaskEnd, TaskEvent, TaskFiles, TaskLimits, TaskRecord, TaskStatus, TaskStore};
 use crate::{
     call::CallError,
     config::defaults,
     holder::Holder,
-    pool::Slot,
-    protocol::{Message, mcp::Item},
+    pool::ServerSlot,
+    protocol::{Message, mcp::ListItem},
     view::Views,
 };
 
 /// The calls that go on without whoever made them.
 #[derive(Debug)]
-pub struct Tasks {
+pub struct TaskDriver {
     pub(super) views: Arc<Views>,
-    store: Mutex<Store>,
+    store: Mutex<TaskStore>,
     /// Where those are told something that run.
-    orders: Mutex<HashMap<String, mpsc::Sender<Order>>>,
+    orders: Mutex<HashMap<String, mpsc::Sender<TaskCommand>>>,
     /// Grows with each change of the store.
     changes: watch::Sender<u64>,
-    shelf: Arc<Shelf>,
+    shelf: Arc<TaskFiles>,
     clock: Clock,
     drivers: TaskTracker,
     /// No call begins any more.
@@ -43,11 +43,11 @@ pub struct Tasks {
 
 /// A call that is to begin.
 #[derive(Debug)]
-pub struct Work {
+pub struct TaskWork {
     /// The server.
-    pub slot: Arc<Slot>,
+    pub slot: Arc<ServerSlot>,
     /// The definition of the tool.
-    pub tool: Item,
+    pub tool: ListItem,
     /// The call, `tools/call` as a client of the server would send it.
     pub request: Message,
     /// For how long it may run.
@@ -58,7 +58,7 @@ pub struct Work {
 
 /// Why a call does not begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotStarted {
+pub enum TaskStartError {
     /// Too many run.
     #[error("{} calls run in the background already", defaults::TASKS_RUNNING_MAX)]
     Full,
@@ -69,7 +69,7 @@ pub enum NotStarted {
 
 /// Why a call goes on that was to be cancelled.
 #[derive(Debug, thiserror::Error)]
-pub enum NotCancelled {
+pub enum CancelError {
     /// Its server cannot be told.
     #[error("its server cannot be told")]
     Unasked(#[source] CallError),
@@ -80,9 +80,9 @@ pub enum NotCancelled {
 
 /// What a call that runs is told.
 #[derive(Debug)]
-pub(super) enum Order {
+pub(super) enum TaskCommand {
     /// To end. The answer is why it does not.
-    Cancel(oneshot::Sender<Result<(), NotCancelled>>),
+    Cancel(oneshot::Sender<Result<(), CancelError>>),
     /// To look how it is doing, now. The answer comes when that is known.
     Look(oneshot::Sender<()>),
 }
@@ -109,10 +109,10 @@ fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX / 2)
 }
 
-impl Tasks {
+impl TaskDriver {
     /// Returns the calls of the clients of `views`, which are kept on `shelf`.
-    pub fn new(views: Arc<Views>, shelf: Shelf) -> Arc<Self> {
-        let bounds = Bounds {
+    pub fn new(views: Arc<Views>, shelf: TaskFiles) -> Arc<Self> {
+        let bounds = TaskLimits {
             n_running: defaults::TASKS_RUNNING_MAX,
             n_tasks: defaults::TASKS_MAX,
             n_bytes: defaults::TASKS_BYTES_MAX,
@@ -120,7 +120,7 @@ impl Tasks {
         };
         Arc::new(Self {
             views,
-            store: Mutex::new(Store::new(bounds)),
+            store: Mutex::new(TaskStore::new(bounds)),
             orders: Mutex::default(),
             changes: watch::Sender::new(0),
             shelf: Arc::new(shelf),
@@ -149,7 +149,7 @@ impl Tasks {
                 let gone = self.store().insert(task);
                 self.forget(gone).await;
             } else if survives {
-                task.status = Status::Unreachable;
+                task.status = TaskStatus::Unreachable;
                 task.message = Some("the service was restarted while the call ran".to_owned());
                 let server = task.server.clone();
                 let gone = self.store().insert(task);
@@ -158,7 +158,7 @@ impl Tasks {
                 self.drivers.spawn(Arc::clone(self).find_again(id, server, orders));
             } else {
                 let message = "the service was restarted while the call ran".to_owned();
-                task.end(End::Unknown { message }, now_ms);
+                task.end(TaskEnd::Unknown { message }, now_ms);
                 let gone = self.store().insert(task);
                 self.forget(gone).await;
                 self.save(&id).await;
@@ -170,22 +170,22 @@ impl Tasks {
     ///
     /// # Errors
     ///
-    /// [`NotStarted`] when too many run, or the service stops.
+    /// [`TaskStartError`] when too many run, or the service stops.
     ///
     /// # Cancel safety
     ///
     /// Dropped halfway, the call may begin or not.
-    pub async fn start(self: &Arc<Self>, work: Work) -> Result<Task, NotStarted> {
+    pub async fn start(self: &Arc<Self>, work: TaskWork) -> Result<TaskRecord, TaskStartError> {
         if self.stop.is_cancelled() {
-            return Err(NotStarted::Stopping);
+            return Err(TaskStartError::Stopping);
         }
         let id = Uuid::new_v4().to_string();
         let server = work.slot.name().as_str();
-        let task = Task::new(id.clone(), server, &work.tool.key, self.clock.now_ms());
+        let task = TaskRecord::new(id.clone(), server, &work.tool.key, self.clock.now_ms());
         let gone = {
             let mut store = self.store();
             if !store.has_room() {
-                return Err(NotStarted::Full);
+                return Err(TaskStartError::Full);
             }
             store.insert(task.clone())
         };
@@ -253,19 +253,19 @@ impl Tasks {
     }
 
     /// Returns a call by its id, ours.
-    pub fn get(&self, id: &str) -> Option<Task> {
+    pub fn get(&self, id: &str) -> Option<TaskRecord> {
         self.store().get(id).cloned()
     }
 
     /// Returns a call by its id, ours or that of the server that has it.
-    pub fn find(&self, server: Option<&str>, id: &str) -> Option<Task> {
+    pub fn find(&self, server: Option<&str>, id: &str) -> Option<TaskRecord> {
         let store = self.store();
         let found = store.get(id).filter(|task| server.is_none_or(|server| task.server == server));
         found.or_else(|| store.upstream(server?, id)).cloned()
     }
 
     /// Returns all calls, the oldest first.
-    pub fn all(&self) -> Vec<Task> {
+    pub fn all(&self) -> Vec<TaskRecord> {
         self.store().all().into_iter().cloned().collect()
     }
 
@@ -274,9 +274,9 @@ impl Tasks {
     /// # Cancel safety
     ///
     /// Safe.
-    pub async fn look(&self, id: &str) -> Option<Task> {
+    pub async fn look(&self, id: &str) -> Option<TaskRecord> {
         let (told, known) = oneshot::channel();
-        if self.order(id, Order::Look(told)).await {
+        if self.order(id, TaskCommand::Look(told)).await {
             let _ended_meanwhile = known.await;
         }
         self.get(id)
@@ -287,7 +287,7 @@ impl Tasks {
     /// # Cancel safety
     ///
     /// Safe.
-    pub async fn ended(&self, id: &str, patience: Duration) -> Option<Task> {
+    pub async fn ended(&self, id: &str, patience: Duration) -> Option<TaskRecord> {
         let mut changes = self.changes.subscribe();
         let ended = async {
             while self.get(id).is_some_and(|task| !task.status.has_ended()) {
@@ -304,14 +304,14 @@ impl Tasks {
     ///
     /// # Errors
     ///
-    /// [`NotCancelled`] when its server is not told, or refuses; it goes on then.
+    /// [`CancelError`] when its server is not told, or refuses; it goes on then.
     ///
     /// # Cancel safety
     ///
     /// Safe: it is cancelled or not.
-    pub async fn cancel(&self, id: &str) -> Result<Option<Task>, NotCancelled> {
+    pub async fn cancel(&self, id: &str) -> Result<Option<TaskRecord>, CancelError> {
         let (told, done) = oneshot::channel();
-        if self.order(id, Order::Cancel(told)).await
+        if self.order(id, TaskCommand::Cancel(told)).await
             && let Ok(done) = done.await
         {
             done?;
@@ -320,7 +320,7 @@ impl Tasks {
     }
 
     /// Gives an order to a call; `false` where it does not run.
-    async fn order(&self, id: &str, order: Order) -> bool {
+    async fn order(&self, id: &str, order: TaskCommand) -> bool {
         let orders = {
             let all = self.orders.lock().unwrap_or_else(PoisonError::into_inner);
             all.get(id).cloned()
@@ -331,7 +331,7 @@ impl Tasks {
         }
     }
 
-    fn expect_orders(&self, id: &str) -> mpsc::Receiver<Order> {
+    fn expect_orders(&self, id: &str) -> mpsc::Receiver<TaskCommand> {
         let (orders, taken) = mpsc::channel(defaults::TASK_ORDERS_MAX);
         let mut all = self.orders.lock().unwrap_or_else(PoisonError::into_inner);
         all.insert(id.to_owned(), orders);
@@ -339,13 +339,13 @@ impl Tasks {
     }
 
     /// Takes note of what happened to a call, and has it on the disk if a restart has to know it.
-    pub(super) async fn happened(&self, id: &str, event: Event) {
-        let is_kept = matches!(event, Event::Accepted(_) | Event::Ended(_));
-        if let Event::Ended(_) = event {
+    pub(super) async fn happened(&self, id: &str, event: TaskEvent) {
+        let is_kept = matches!(event, TaskEvent::Accepted(_) | TaskEvent::Ended(_));
+        if let TaskEvent::Ended(_) = event {
             let mut all = self.orders.lock().unwrap_or_else(PoisonError::into_inner);
             all.remove(id);
         }
-        let is_seen = !matches!(event, Event::Progress(_));
+        let is_seen = !matches!(event, TaskEvent::Progress(_));
         let gone = self.store().apply(id, event, self.clock.now_ms());
         self.forget(gone.unwrap_or_default()).await;
         if is_kept {
@@ -380,7 +380,7 @@ impl Tasks {
         self.changes.send_modify(|n_changes| *n_changes += 1);
     }
 
-    fn store(&self) -> MutexGuard<'_, Store> {
+    fn store(&self) -> MutexGuard<'_, TaskStore> {
         // Held for statements on plain data.
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }

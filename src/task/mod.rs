@@ -19,8 +19,8 @@ mod shelf;
 mod status;
 mod store;
 
-pub use driver::{NotCancelled, NotStarted, Tasks, Work};
-pub use record::{Outcome, Task, Upstream};
-pub use shelf::Shelf;
-pub use status::Status;
-pub use store::{Bounds, End, Event, Store};
+pub use driver::{CancelError, TaskDriver, TaskStartError, TaskWork};
+pub use record::{TaskOutcome, TaskRecord, UpstreamTask};
+pub use shelf::TaskFiles;
+pub use status::TaskStatus;
+pub use store::{TaskEnd, TaskEvent, TaskLimits, TaskStore};

@@ -6,14 +6,14 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::Status;
+use super::TaskStatus;
 
 /// What is known of one call. What it was called with is not: that may be secret, and nobody asks.
 ///
 /// Times are milliseconds since 1970.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Task {
+pub struct TaskRecord {
     /// Its id, ours.
     pub id: String,
     /// The name of the server.
@@ -21,7 +21,7 @@ pub struct Task {
     /// The tool, as the server calls it.
     pub tool: String,
     /// How it is doing.
-    pub status: Status,
+    pub status: TaskStatus,
     /// Why, in words, where there is something to say.
     pub message: Option<String>,
     /// When it was started.
@@ -31,9 +31,9 @@ pub struct Task {
     /// When it ended.
     pub ended_ms: Option<u64>,
     /// The task that it is at its server.
-    pub upstream: Option<Upstream>,
+    pub upstream: Option<UpstreamTask>,
     /// What came of it.
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<TaskOutcome>,
     /// How far it has come, as its server has told it last. Not kept.
     #[serde(skip)]
     pub progress: Option<Value>,
@@ -42,7 +42,7 @@ pub struct Task {
 /// A task of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Upstream {
+pub struct UpstreamTask {
     /// Its id there.
     pub id: String,
     /// How long the server wants its clients to wait before they ask again, in milliseconds.
@@ -54,14 +54,14 @@ pub struct Upstream {
 /// What came of a call, JSON text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum TaskOutcome {
     /// The result of the tool, which may say that it has failed.
     Result(String),
     /// An error of the protocol.
     Error(String),
 }
 
-impl Outcome {
+impl TaskOutcome {
     /// Returns how large it is, in bytes.
     pub fn n_bytes(&self) -> usize {
         match self {
@@ -70,14 +70,14 @@ impl Outcome {
     }
 }
 
-impl Task {
+impl TaskRecord {
     /// Returns a call that has just been started.
     pub fn new(id: String, server: &str, tool: &str, now_ms: u64) -> Self {
         Self {
             id,
             server: server.to_owned(),
             tool: tool.to_owned(),
-            status: Status::Working,
+            status: TaskStatus::Working,
             message: None,
             created_ms: now_ms,
             updated_ms: now_ms,
@@ -90,7 +90,7 @@ impl Task {
 
     /// Returns how large its outcome is, in bytes.
     pub fn n_bytes(&self) -> usize {
-        self.outcome.as_ref().map_or(0, Outcome::n_bytes)
+        self.outcome.as_ref().map_or(0, TaskOutcome::n_bytes)
     }
 
     /// Returns what an operator is told of it, without its outcome. It is kept for `expiry` after its

@@ -8,50 +8,52 @@ use tokio::{
     time::{self, Instant},
 };
 
-use super::{End, Event, NotCancelled, Tasks, Upstream, Work, driver::Order};
+use super::{
+    CancelError, TaskDriver, TaskEnd, TaskEvent, TaskWork, UpstreamTask, driver::TaskCommand,
+};
 use crate::{
     backoff::Backoff,
     call::{CallError, Exchange},
-    config::{Transport, defaults},
-    connection::{Aside, Event as Came, Limits},
+    config::{TransportConfig, defaults},
+    connection::{CallEvent as Came, ConnectionLimits, SideMessage},
     holder::Holder,
-    pool::Lease,
+    pool::ConnectionLease,
     protocol::{
-        Members, Message, RpcError,
+        Message, ObjectMembers, RpcError,
         error::{INTERNAL_ERROR, REQUEST_TIMEOUT},
-        jsonrpc::Part,
+        jsonrpc::MessagePart,
         mcp::method,
         task,
     },
     report::chain,
-    view::Background,
+    view::BackgroundCall,
 };
 
 /// How a call went on that its server may have made a task of.
 enum Answered {
     /// It is over.
-    Ended(End),
+    Ended(TaskEnd),
     /// There is such a task.
-    Task(Upstream),
+    Task(UpstreamTask),
 }
 
 /// What a server says of a task.
 enum Told {
     /// It goes on; to be looked at again after this long.
-    Goes(Event, Duration),
+    Goes(TaskEvent, Duration),
     /// It has ended.
-    Ended(End),
+    Ended(TaskEnd),
     /// The server cannot be asked.
     Lost(String),
 }
 
-impl Tasks {
+impl TaskDriver {
     /// Makes the call, and sees it to its end. `begins` once it is on the disk.
     pub(super) async fn run(
         self: Arc<Self>,
         id: String,
-        work: Work,
-        mut orders: mpsc::Receiver<Order>,
+        work: TaskWork,
+        mut orders: mpsc::Receiver<TaskCommand>,
         begins: oneshot::Sender<()>,
     ) {
         self.save(&id).await;
@@ -59,7 +61,7 @@ impl Tasks {
         let server = work.slot.name().as_str().to_owned();
         let survives = survives(&work.slot.declared().transport);
         let until = Instant::now() + work.patience;
-        let limits = Limits { silence: work.patience, total: work.patience };
+        let limits = ConnectionLimits { silence: work.patience, total: work.patience };
         // The server keeps it at least until we have seen its end, and for as long as we do.
         let ttl = work.patience + self.expiry();
         let request = reporting(work.request, &id);
@@ -70,23 +72,23 @@ impl Tasks {
             tokio::select! {
                 begun = &mut calling => break begun,
                 Some(order) = orders.recv() => match order {
-                    Order::Look(told) => answer_all(vec![told]),
-                    order @ Order::Cancel(_) => return self.gave_up(&id, order).await,
+                    TaskCommand::Look(told) => answer_all(vec![told]),
+                    order @ TaskCommand::Cancel(_) => return self.gave_up(&id, order).await,
                 },
                 () = self.hurry.cancelled() => {
                     let message = "the service was stopped before the call was sent".to_owned();
-                    return self.happened(&id, Event::Ended(End::Cancelled { message })).await;
+                    return self.happened(&id, TaskEvent::Ended(TaskEnd::Cancelled { message })).await;
                 }
             }
         };
-        let Background { exchange, lease } = match begun {
+        let BackgroundCall { exchange, lease } = match begun {
             Ok(background) => background,
-            Err(error) => return self.happened(&id, Event::Ended(failed(&error))).await,
+            Err(error) => return self.happened(&id, TaskEvent::Ended(failed(&error))).await,
         };
         match self.answer(&id, *exchange, &mut orders, survives).await {
-            Some(Answered::Ended(end)) => self.happened(&id, Event::Ended(end)).await,
+            Some(Answered::Ended(end)) => self.happened(&id, TaskEvent::Ended(end)).await,
             Some(Answered::Task(upstream)) => {
-                self.happened(&id, Event::Accepted(upstream.clone())).await;
+                self.happened(&id, TaskEvent::Accepted(upstream.clone())).await;
                 self.follow(&id, &server, upstream, lease, until, &mut orders).await;
             }
             None => {}
@@ -98,7 +100,7 @@ impl Tasks {
         self: Arc<Self>,
         id: String,
         server: String,
-        mut orders: mpsc::Receiver<Order>,
+        mut orders: mpsc::Receiver<TaskCommand>,
     ) {
         let Some(upstream) = self.get(&id).and_then(|task| task.upstream) else { return };
         let until = Instant::now() + defaults::TASK_PATIENCE_MAX;
@@ -110,26 +112,26 @@ impl Tasks {
         &self,
         id: &str,
         mut exchange: Exchange,
-        orders: &mut mpsc::Receiver<Order>,
+        orders: &mut mpsc::Receiver<TaskCommand>,
         survives: bool,
     ) -> Option<Answered> {
         loop {
             tokio::select! {
                 came = exchange.next() => match came {
                     Ok(Came::Answer(answer)) => return Some(answered(&answer, survives)),
-                    Ok(Came::Aside(Aside::Notification(notice))) => {
+                    Ok(Came::Aside(SideMessage::Notification(notice))) => {
                         if let Some(progress) = progress(&notice) {
-                            self.happened(id, Event::Progress(progress)).await;
+                            self.happened(id, TaskEvent::Progress(progress)).await;
                         }
                     }
                     // Nobody is there to be asked.
-                    Ok(Came::Aside(Aside::Question(question))) => question.refuse(),
+                    Ok(Came::Aside(SideMessage::Question(question))) => question.refuse(),
                     Ok(Came::Deferred) => {}
                     Err(error) => return Some(Answered::Ended(failed(&error))),
                 },
                 Some(order) = orders.recv() => match order {
-                    Order::Look(told) => answer_all(vec![told]),
-                    order @ Order::Cancel(_) => {
+                    TaskCommand::Look(told) => answer_all(vec![told]),
+                    order @ TaskCommand::Cancel(_) => {
                         exchange.cancel();
                         self.gave_up(id, order).await;
                         return None;
@@ -149,10 +151,10 @@ impl Tasks {
         &self,
         id: &str,
         server: &str,
-        upstream: Upstream,
-        mut lease: Option<Lease>,
+        upstream: UpstreamTask,
+        mut lease: Option<ConnectionLease>,
         until: Instant,
-        orders: &mut mpsc::Receiver<Order>,
+        orders: &mut mpsc::Receiver<TaskCommand>,
     ) {
         let mut pause = match lease {
             Some(_) => bounded(upstream.poll_ms),
@@ -167,21 +169,21 @@ impl Tasks {
             if now >= until {
                 let _best_effort = self.tell_cancelled(server, &upstream.id).await;
                 let text = "it took longer than it was given: its server was told to cancel it";
-                return self.happened(id, Event::Ended(timed_out(text))).await;
+                return self.happened(id, TaskEvent::Ended(timed_out(text))).await;
             }
             if lost_until.is_some_and(|lost_until| now >= lost_until) {
                 let message = "its server was lost and did not come back in time".to_owned();
-                return self.happened(id, Event::Ended(End::Unknown { message })).await;
+                return self.happened(id, TaskEvent::Ended(TaskEnd::Unknown { message })).await;
             }
             tokio::select! {
                 () = time::sleep_until((now + pause).min(until)) => {}
                 Some(order) = orders.recv() => match order {
-                    Order::Look(told) => looks.push(told),
-                    Order::Cancel(told) => {
+                    TaskCommand::Look(told) => looks.push(told),
+                    TaskCommand::Cancel(told) => {
                         let cancelled = self.tell_cancelled(server, &upstream.id).await;
                         if cancelled.is_ok() {
                             let message = "cancelled by an operator".to_owned();
-                            self.happened(id, Event::Ended(End::Cancelled { message })).await;
+                            self.happened(id, TaskEvent::Ended(TaskEnd::Cancelled { message })).await;
                         }
                         let is_over = cancelled.is_ok();
                         let _gone = told.send(cancelled);
@@ -220,13 +222,13 @@ impl Tasks {
                     }
                 }
                 Told::Ended(end) => {
-                    self.happened(id, Event::Ended(end)).await;
+                    self.happened(id, TaskEvent::Ended(end)).await;
                     return answer_all(looks);
                 }
                 Told::Lost(message) => {
                     lease = None;
                     lost_until = lost_until.or(Some(now + self.expiry()));
-                    self.happened(id, Event::Lost { message }).await;
+                    self.happened(id, TaskEvent::Lost { message }).await;
                     pause = backoff.pause(fastrand::f64());
                 }
             }
@@ -235,17 +237,17 @@ impl Tasks {
     }
 
     /// Asks a server how its task is doing, and for what came of it.
-    async fn ask(&self, server: &str, upstream: &Upstream) -> Told {
+    async fn ask(&self, server: &str, upstream: &UpstreamTask) -> Told {
         let params = params(&upstream.id);
         let answer =
             match self.views.ask_about_task(server, task::GET, &params, Holder::SERVICE).await {
                 Ok(answer) => answer,
                 Err(error) => return refused(error),
             };
-        let Some(told) = answer.part(Part::Result).and_then(Members::read) else {
+        let Some(told) = answer.part(MessagePart::Result).and_then(ObjectMembers::read) else {
             return match end_of(&answer) {
                 // Something of its own is out of order, and it says nothing about the task.
-                End::Error { error, message }
+                TaskEnd::Error { error, message }
                     if RpcError::code_of(&error) == Some(INTERNAL_ERROR) =>
                 {
                     Told::Lost(format!("its server cannot say how it is doing: {message}"))
@@ -268,31 +270,31 @@ impl Tasks {
             }
             Some("cancelled") => {
                 let message = message.unwrap_or_else(|| "cancelled by its server".to_owned());
-                Told::Ended(End::Cancelled { message })
+                Told::Ended(TaskEnd::Cancelled { message })
             }
             Some("input_required") => {
-                Told::Goes(Event::InputRequired { message }, bounded(poll_ms))
+                Told::Goes(TaskEvent::InputRequired { message }, bounded(poll_ms))
             }
-            Some(_) | None => Told::Goes(Event::Working { message }, bounded(poll_ms)),
+            Some(_) | None => Told::Goes(TaskEvent::Working { message }, bounded(poll_ms)),
         }
     }
 
     /// Has a server cancel its task.
-    async fn tell_cancelled(&self, server: &str, id: &str) -> Result<(), NotCancelled> {
+    async fn tell_cancelled(&self, server: &str, id: &str) -> Result<(), CancelError> {
         let asked =
             self.views.ask_about_task(server, task::CANCEL, &params(id), Holder::SERVICE).await;
-        let answer = asked.map_err(NotCancelled::Unasked)?;
+        let answer = asked.map_err(CancelError::Unasked)?;
         match end_of(&answer) {
-            End::Error { message, .. } => Err(NotCancelled::Refused(message)),
-            End::Result(_) | End::Cancelled { .. } | End::Unknown { .. } => Ok(()),
+            TaskEnd::Error { message, .. } => Err(CancelError::Refused(message)),
+            TaskEnd::Result(_) | TaskEnd::Cancelled { .. } | TaskEnd::Unknown { .. } => Ok(()),
         }
     }
 
     /// Ends a call of which nothing is left at its server.
-    async fn gave_up(&self, id: &str, order: Order) {
+    async fn gave_up(&self, id: &str, order: TaskCommand) {
         let message = "cancelled by an operator".to_owned();
-        self.happened(id, Event::Ended(End::Cancelled { message })).await;
-        if let Order::Cancel(told) = order {
+        self.happened(id, TaskEvent::Ended(TaskEnd::Cancelled { message })).await;
+        if let TaskCommand::Cancel(told) = order {
             let _gone = told.send(Ok(()));
         }
     }
@@ -302,18 +304,18 @@ impl Tasks {
         let message =
             "the service was stopped while the call ran, and its server told to cancel it";
         let message = message.to_owned();
-        self.happened(id, Event::Ended(End::Unknown { message })).await;
+        self.happened(id, TaskEvent::Ended(TaskEnd::Unknown { message })).await;
     }
 
     /// Leaves the task of a server, as the service stops.
-    async fn left(&self, id: &str, server: &str, upstream: &Upstream) {
+    async fn left(&self, id: &str, server: &str, upstream: &UpstreamTask) {
         if upstream.survives {
             return;
         }
         match time::timeout(defaults::HURRY / 2, self.tell_cancelled(server, &upstream.id)).await {
             Ok(Ok(())) => {
                 let message = "cancelled because the service was stopped".to_owned();
-                self.happened(id, Event::Ended(End::Cancelled { message })).await;
+                self.happened(id, TaskEvent::Ended(TaskEnd::Cancelled { message })).await;
             }
             Ok(Err(_)) | Err(_) => self.stopped(id).await,
         }
@@ -328,17 +330,17 @@ fn answer_all(looks: Vec<oneshot::Sender<()>>) {
 }
 
 /// Tells whether a server is a process of its own, which need not end with ours.
-fn survives(transport: &Transport) -> bool {
+fn survives(transport: &TransportConfig) -> bool {
     match transport {
-        Transport::Http { .. } => true,
+        TransportConfig::Http { .. } => true,
         // Each connection to a unit is another process.
-        Transport::Stdio { .. } | Transport::Unit { .. } => false,
+        TransportConfig::Stdio { .. } | TransportConfig::Unit { .. } => false,
     }
 }
 
 /// Returns a call that is told how far it has come.
 fn reporting(request: Message, id: &str) -> Message {
-    if request.part(Part::ProgressToken).is_some() {
+    if request.part(MessagePart::ProgressToken).is_some() {
         return request;
     }
     let token = Value::from(id).to_string();
@@ -369,51 +371,52 @@ fn params(id: &str) -> String {
 
 /// Returns what the answer to the call says, which may be that there is a task now.
 fn answered(answer: &Message, survives: bool) -> Answered {
-    let created = answer.part(Part::Result).and_then(|result| Members::one(result, "task"));
-    let Some(task) = created.and_then(Members::read) else {
+    let created =
+        answer.part(MessagePart::Result).and_then(|result| ObjectMembers::one(result, "task"));
+    let Some(task) = created.and_then(ObjectMembers::read) else {
         return Answered::Ended(end_of(answer));
     };
     match task.string("taskId") {
         Some(id) => {
             let poll_ms = task.get("pollInterval").and_then(|ms| ms.parse().ok());
-            Answered::Task(Upstream { id, poll_ms, survives })
+            Answered::Task(UpstreamTask { id, poll_ms, survives })
         }
         None => Answered::Ended(end_of(answer)),
     }
 }
 
 /// Returns the end that an answer is.
-fn end_of(answer: &Message) -> End {
-    match (answer.part(Part::Result), answer.part(Part::Error)) {
-        (Some(result), _) => End::Result(result.to_owned()),
+fn end_of(answer: &Message) -> TaskEnd {
+    match (answer.part(MessagePart::Result), answer.part(MessagePart::Error)) {
+        (Some(result), _) => TaskEnd::Result(result.to_owned()),
         (None, error) => {
             let error = error.unwrap_or("{}");
-            let message = Members::read(error).and_then(|error| error.string("message"));
-            End::Error { error: error.to_owned(), message: message.unwrap_or_default() }
+            let message = ObjectMembers::read(error).and_then(|error| error.string("message"));
+            TaskEnd::Error { error: error.to_owned(), message: message.unwrap_or_default() }
         }
     }
 }
 
 /// Returns the end of a task that its server does not know any more.
-fn forgotten(end: End) -> End {
+fn forgotten(end: TaskEnd) -> TaskEnd {
     match end {
-        End::Error { error, message } => {
+        TaskEnd::Error { error, message } => {
             let message = format!("its server does not know the task any more: {message}");
-            End::Error { error, message }
+            TaskEnd::Error { error, message }
         }
-        other @ (End::Result(_) | End::Cancelled { .. } | End::Unknown { .. }) => other,
+        other @ (TaskEnd::Result(_) | TaskEnd::Cancelled { .. } | TaskEnd::Unknown { .. }) => other,
     }
 }
 
 /// Returns the end of a call that has failed on the way.
-fn failed(error: &CallError) -> End {
-    End::Error { error: error.to_rpc().object(), message: chain(error) }
+fn failed(error: &CallError) -> TaskEnd {
+    TaskEnd::Error { error: error.to_rpc().object(), message: chain(error) }
 }
 
-fn timed_out(text: &str) -> End {
+fn timed_out(text: &str) -> TaskEnd {
     let error = RpcError::new(REQUEST_TIMEOUT, "REQUEST_TIMEOUT", text)
         .suggest("Give it more time: `timeout`, in milliseconds.");
-    End::Error { error: error.object(), message: text.to_owned() }
+    TaskEnd::Error { error: error.object(), message: text.to_owned() }
 }
 
 /// Returns what it means that a server cannot be asked for its task.

@@ -11,7 +11,7 @@ use std::{
 
 use uuid::Uuid;
 
-use super::Task;
+use super::TaskRecord;
 use crate::{config::defaults, files};
 
 /// The directory, below that of the service.
@@ -23,13 +23,13 @@ const BROKEN: &str = "broken";
 
 /// Where the files of the calls are.
 #[derive(Debug, Default)]
-pub struct Shelf {
+pub struct TaskFiles {
     directory: Option<PathBuf>,
     /// Somebody was told that the directory is of no use.
     is_lamented: AtomicBool,
 }
 
-impl Shelf {
+impl TaskFiles {
     /// Returns the files below the directory `state`; without one nothing is kept.
     pub fn below(state: Option<&Path>) -> Self {
         let directory = state.map(|state| state.join(DIRECTORY));
@@ -37,7 +37,7 @@ impl Shelf {
     }
 
     /// Writes what is known of a call, for its owner alone.
-    pub fn write(&self, task: &Task) {
+    pub fn write(&self, task: &TaskRecord) {
         let Some(path) = self.path(&task.id) else { return };
         let text = serde_json::to_vec(task).expect("our own values have string keys");
         if let Err(error) = files::replace(&path, &text)
@@ -57,7 +57,7 @@ impl Shelf {
 
     /// Reads the calls of earlier processes, no more than may be known: those that were written last. A
     /// file that makes no sense is set aside with a warning.
-    pub fn read(&self) -> Vec<Task> {
+    pub fn read(&self) -> Vec<TaskRecord> {
         let Some(directory) = &self.directory else { return Vec::new() };
         files::tidy(directory, defaults::CACHE_DRAFT_AGE);
         let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
@@ -106,11 +106,11 @@ fn written(entry: &fs::DirEntry) -> Option<SystemTime> {
 }
 
 /// Reads one file.
-fn read(path: &Path) -> Result<Task, String> {
+fn read(path: &Path) -> Result<TaskRecord, String> {
     let bytes = files::content(path, defaults::TASK_FILE_BYTES_MAX)
         .map_err(|error| error.to_string())?
         .ok_or("it is gone")?;
-    let task: Task = serde_json::from_slice(&bytes).map_err(|error| error.to_string())?;
+    let task: TaskRecord = serde_json::from_slice(&bytes).map_err(|error| error.to_string())?;
     let is_named = path.file_stem().is_some_and(|stem| stem == task.id.as_str())
         && Uuid::try_parse(&task.id).is_ok();
     match (is_named, task.status.has_ended() == task.ended_ms.is_some()) {
@@ -125,10 +125,10 @@ mod tests {
     use std::{fs::File, os::unix::fs::PermissionsExt as _, time::Duration};
 
     use super::*;
-    use crate::task::{End, Status};
+    use crate::task::{TaskEnd, TaskStatus};
 
-    fn task() -> Task {
-        Task::new(Uuid::new_v4().to_string(), "git", "log", 7)
+    fn task() -> TaskRecord {
+        TaskRecord::new(Uuid::new_v4().to_string(), "git", "log", 7)
     }
 
     fn names(directory: &Path) -> Vec<String> {
@@ -142,10 +142,10 @@ mod tests {
     #[test]
     fn what_was_written_is_read_again_and_only_its_owner_may_read_it() {
         let state = tempfile::tempdir().expect("a directory");
-        let shelf = Shelf::below(Some(state.path()));
+        let shelf = TaskFiles::below(Some(state.path()));
         assert!(shelf.read().is_empty(), "there is nothing yet");
         let (runs, mut ended) = (task(), task());
-        ended.end(End::Result(r#"{"content":["ü\""]}"#.to_owned()), 9);
+        ended.end(TaskEnd::Result(r#"{"content":["ü\""]}"#.to_owned()), 9);
         shelf.write(&runs);
         shelf.write(&ended);
         let found = fs::metadata(shelf.path(&runs.id).expect("a path")).expect("written");
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_set_aside_and_the_rest_is_read() {
         let state = tempfile::tempdir().expect("a directory");
-        let shelf = Shelf::below(Some(state.path()));
+        let shelf = TaskFiles::below(Some(state.path()));
         let good = task();
         shelf.write(&good);
         let broken: Vec<String> = (0..3).map(|_| task().id).collect();
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn of_too_many_those_are_read_that_were_written_last() {
         let state = tempfile::tempdir().expect("a directory");
-        let shelf = Shelf::below(Some(state.path()));
+        let shelf = TaskFiles::below(Some(state.path()));
         let last = task();
         shelf.write(&last);
         let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(1);
@@ -202,14 +202,14 @@ mod tests {
 
     #[test]
     fn without_a_directory_nothing_is_kept_and_nothing_fails() {
-        let nowhere = Shelf::below(None);
+        let nowhere = TaskFiles::below(None);
         nowhere.write(&task());
         assert!(nowhere.read().is_empty());
         let state = tempfile::tempdir().expect("a directory");
         fs::write(state.path().join(DIRECTORY), "").expect("a file in its place");
-        let blocked = Shelf::below(Some(state.path()));
+        let blocked = TaskFiles::below(Some(state.path()));
         blocked.write(&task());
         assert!(blocked.read().is_empty());
-        assert_eq!(task().status, Status::Working);
+        assert_eq!(task().status, TaskStatus::Working);
     }
 }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 /// Source: MCP 2025-11-25, "Tasks", "Task Status Lifecycle".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Status {
+pub enum TaskStatus {
     /// It runs.
     Working,
     /// Its server waits for something that nobody can tell it here.
@@ -30,7 +30,7 @@ pub enum Status {
     UnknownOutcome,
 }
 
-impl Status {
+impl TaskStatus {
     /// Every status.
     pub const ALL: [Self; 7] = [
         Self::Working,
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn the_word_on_the_disk_is_the_word_that_is_told() {
-        for status in Status::ALL {
+        for status in TaskStatus::ALL {
             let word = serde_json::to_value(status).expect("a string");
             assert_eq!(word, status.name());
         }

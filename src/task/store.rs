@@ -6,12 +6,12 @@ use std::{collections::BTreeMap, time::Duration};
 
 use serde_json::Value;
 
-use super::{Outcome, Status, Task, Upstream};
-use crate::{budget::Reservation, protocol::task};
+use super::{TaskOutcome, TaskRecord, TaskStatus, UpstreamTask};
+use crate::{budget::MemoryReservation, protocol::task};
 
 /// How much is known at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bounds {
+pub struct TaskLimits {
     /// How many calls run.
     pub n_running: usize,
     /// How many are known, those that run included.
@@ -24,19 +24,19 @@ pub struct Bounds {
 
 /// All calls that are known.
 #[derive(Debug)]
-pub struct Store {
-    tasks: BTreeMap<String, Task>,
+pub struct TaskStore {
+    tasks: BTreeMap<String, TaskRecord>,
     n_bytes: usize,
     /// The memory of the outcomes.
-    memory: Reservation,
-    bounds: Bounds,
+    memory: MemoryReservation,
+    bounds: TaskLimits,
 }
 
 /// What happened to a call that runs.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Event {
+pub enum TaskEvent {
     /// Its server has made a task of it.
-    Accepted(Upstream),
+    Accepted(UpstreamTask),
     /// Its server says that it works on it.
     Working {
         /// What else it says.
@@ -55,12 +55,12 @@ pub enum Event {
         message: String,
     },
     /// Nothing more will come of it.
-    Ended(End),
+    Ended(TaskEnd),
 }
 
 /// How a call ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum TaskEnd {
     /// With the result of the tool, JSON text.
     Result(String),
     /// With an error of the protocol, JSON text.
@@ -82,10 +82,10 @@ pub enum End {
     },
 }
 
-impl Store {
+impl TaskStore {
     /// Returns a store of nothing.
-    pub fn new(bounds: Bounds) -> Self {
-        Self { tasks: BTreeMap::new(), n_bytes: 0, memory: Reservation::default(), bounds }
+    pub fn new(bounds: TaskLimits) -> Self {
+        Self { tasks: BTreeMap::new(), n_bytes: 0, memory: MemoryReservation::default(), bounds }
     }
 
     /// Keeps what has ended for another time from now on.
@@ -99,20 +99,20 @@ impl Store {
     }
 
     /// Returns the call `id`.
-    pub fn get(&self, id: &str) -> Option<&Task> {
+    pub fn get(&self, id: &str) -> Option<&TaskRecord> {
         self.tasks.get(id)
     }
 
     /// Returns all calls, the oldest first.
-    pub fn all(&self) -> Vec<&Task> {
-        let mut all: Vec<&Task> = self.tasks.values().collect();
+    pub fn all(&self) -> Vec<&TaskRecord> {
+        let mut all: Vec<&TaskRecord> = self.tasks.values().collect();
         all.sort_by(|a, b| (a.created_ms, &a.id).cmp(&(b.created_ms, &b.id)));
         all
     }
 
     /// Returns the call that is the task `id` at `server`.
-    pub fn upstream(&self, server: &str, id: &str) -> Option<&Task> {
-        let is_meant = |task: &&Task| {
+    pub fn upstream(&self, server: &str, id: &str) -> Option<&TaskRecord> {
+        let is_meant = |task: &&TaskRecord| {
             task.server == server && task.upstream.as_ref().is_some_and(|found| found.id == id)
         };
         self.tasks.values().find(is_meant)
@@ -129,7 +129,7 @@ impl Store {
     }
 
     /// Takes a call in that begins, or one of an earlier process. Returns what makes room for it.
-    pub fn insert(&mut self, task: Task) -> Vec<String> {
+    pub fn insert(&mut self, task: TaskRecord) -> Vec<String> {
         let id = task.id.clone();
         self.n_bytes += task.n_bytes();
         if let Some(replaced) = self.tasks.insert(id.clone(), task) {
@@ -140,23 +140,25 @@ impl Store {
 
     /// Takes note of what happened to the call `id` at `now_ms`. Returns what makes room for its
     /// outcome; nothing at all where it is not known or has ended before.
-    pub fn apply(&mut self, id: &str, event: Event, now_ms: u64) -> Option<Vec<String>> {
+    pub fn apply(&mut self, id: &str, event: TaskEvent, now_ms: u64) -> Option<Vec<String>> {
         let task = self.tasks.get_mut(id).filter(|task| !task.status.has_ended())?;
         let before = (task.status, task.message.clone());
         match event {
-            Event::Accepted(upstream) => task.upstream = Some(upstream),
-            Event::Progress(progress) => {
+            TaskEvent::Accepted(upstream) => task.upstream = Some(upstream),
+            TaskEvent::Progress(progress) => {
                 task.progress = Some(progress);
                 return Some(Vec::new());
             }
-            Event::Working { message } => (task.status, task.message) = (Status::Working, message),
-            Event::InputRequired { message } => {
-                (task.status, task.message) = (Status::InputRequired, message);
+            TaskEvent::Working { message } => {
+                (task.status, task.message) = (TaskStatus::Working, message)
             }
-            Event::Lost { message } => {
-                (task.status, task.message) = (Status::Unreachable, Some(message));
+            TaskEvent::InputRequired { message } => {
+                (task.status, task.message) = (TaskStatus::InputRequired, message);
             }
-            Event::Ended(end) => {
+            TaskEvent::Lost { message } => {
+                (task.status, task.message) = (TaskStatus::Unreachable, Some(message));
+            }
+            TaskEvent::Ended(end) => {
                 task.end(end, now_ms);
                 self.n_bytes += task.n_bytes();
             }
@@ -210,23 +212,27 @@ impl Store {
     }
 }
 
-impl Task {
+impl TaskRecord {
     /// Notes that nothing more will come of it.
-    pub fn end(&mut self, end: End, now_ms: u64) {
+    pub fn end(&mut self, end: TaskEnd, now_ms: u64) {
         (self.status, self.message, self.outcome) = match end {
             // A tool that says of itself that it has failed. Source: MCP 2025-11-25, "Tasks".
-            End::Result(result) => match task::has_failed(&result) {
+            TaskEnd::Result(result) => match task::has_failed(&result) {
                 true => {
                     let message = "the tool says that it has failed: its result says why";
-                    (Status::Failed, Some(message.to_owned()), Some(Outcome::Result(result)))
+                    (
+                        TaskStatus::Failed,
+                        Some(message.to_owned()),
+                        Some(TaskOutcome::Result(result)),
+                    )
                 }
-                false => (Status::Completed, None, Some(Outcome::Result(result))),
+                false => (TaskStatus::Completed, None, Some(TaskOutcome::Result(result))),
             },
-            End::Error { error, message } => {
-                (Status::Failed, Some(message), Some(Outcome::Error(error)))
+            TaskEnd::Error { error, message } => {
+                (TaskStatus::Failed, Some(message), Some(TaskOutcome::Error(error)))
             }
-            End::Cancelled { message } => (Status::Cancelled, Some(message), None),
-            End::Unknown { message } => (Status::UnknownOutcome, Some(message), None),
+            TaskEnd::Cancelled { message } => (TaskStatus::Cancelled, Some(message), None),
+            TaskEnd::Unknown { message } => (TaskStatus::UnknownOutcome, Some(message), None),
         };
         let now_ms = now_ms.max(self.created_ms);
         (self.updated_ms, self.ended_ms) = (now_ms, Some(now_ms));

@@ -1,6 +1,6 @@
 //! Marks that the loops of the service still turn.
 //!
-//! Every loop that must never stop holds a [`Pulse`] and beats it each time around; an idle loop
+//! Every loop that must never stop holds a [`LoopPulse`] and beats it each time around; an idle loop
 //! wakes up for that every [`defaults::PULSE`]. The watchdog and `/healthz` ask whether the
 //! oldest mark is young enough, so neither can report health while a loop is stuck.
 
@@ -30,14 +30,14 @@ struct Mark {
 
 /// One loop's mark; dropping it ends the watch over the loop.
 #[derive(Debug)]
-pub struct Pulse {
+pub struct LoopPulse {
     registry: Arc<Liveness>,
     mark: Arc<Mark>,
 }
 
 /// A loop that has not turned for too long.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Stuck {
+pub struct StuckLoop {
     /// The loop.
     pub name: String,
     /// How long ago it turned last, in milliseconds.
@@ -51,19 +51,19 @@ impl Liveness {
     }
 
     /// Starts to watch over a loop.
-    pub fn pulse(self: &Arc<Self>, name: impl Into<String>) -> Pulse {
+    pub fn pulse(self: &Arc<Self>, name: impl Into<String>) -> LoopPulse {
         let mark = Arc::new(Mark { name: name.into(), beaten_ms: AtomicU64::new(self.now_ms()) });
         self.lock().push(Arc::clone(&mark));
-        Pulse { registry: Arc::clone(self), mark }
+        LoopPulse { registry: Arc::clone(self), mark }
     }
 
     /// Returns the loops that have not turned for [`defaults::PULSE_AGE_MAX`].
-    pub fn stuck(&self) -> Vec<Stuck> {
+    pub fn stuck(&self) -> Vec<StuckLoop> {
         let now_ms = self.now_ms();
         let limit_ms = u64::try_from(defaults::PULSE_AGE_MAX.as_millis()).unwrap_or(u64::MAX);
         self.lock()
             .iter()
-            .map(|mark| Stuck {
+            .map(|mark| StuckLoop {
                 name: mark.name.clone(),
                 silent_ms: now_ms.saturating_sub(mark.beaten_ms.load(Ordering::Relaxed)),
             })
@@ -81,14 +81,14 @@ impl Liveness {
     }
 }
 
-impl Pulse {
+impl LoopPulse {
     /// Marks that the loop turns.
     pub fn beat(&self) {
         self.mark.beaten_ms.store(self.registry.now_ms(), Ordering::Relaxed);
     }
 }
 
-impl Drop for Pulse {
+impl Drop for LoopPulse {
     fn drop(&mut self) {
         self.registry.lock().retain(|mark| !Arc::ptr_eq(mark, &self.mark));
     }

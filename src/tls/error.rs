@@ -8,7 +8,7 @@ use crate::config::{defaults, secret::SecretError, tls::PemSource};
 
 /// Why a certificate and its key are of no use. Never holds what is in a file.
 #[derive(Debug, thiserror::Error)]
-pub enum IdentityError {
+pub enum TlsIdentityError {
     /// A credential is not to be found.
     #[error("find `{option}`")]
     Reference {
@@ -75,7 +75,7 @@ pub enum PemError {
     Key,
 }
 
-impl IdentityError {
+impl TlsIdentityError {
     /// What the operator can do about it.
     pub fn hint(&self) -> &'static str {
         match self {

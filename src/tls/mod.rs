@@ -1,6 +1,6 @@
 //! The certificate that clients are shown, from its files to the handshake.
 //!
-//! [`Identity`] is a certificate with its key, checked; [`Current`] holds the one that new
+//! [`TlsIdentity`] is a certificate with its key, checked; [`CurrentTls`] holds the one that new
 //! connections get, so that a renewed one takes nothing but a reload.
 
 use std::{
@@ -22,13 +22,13 @@ use tokio_rustls::{
     server::TlsStream,
 };
 
-use crate::config::{Tls, tls::PemSource};
+use crate::config::{TlsConfig, tls::PemSource};
 
 mod error;
 mod pem;
 
-pub use error::{IdentityError, PemError};
-use pem::Part;
+pub use error::{PemError, TlsIdentityError};
+use pem::PemFile;
 
 /// What we speak inside of TLS, so that a client that could speak HTTP/2 does not. Source: RFC 7301.
 const ALPN: &[u8] = b"http/1.1";
@@ -38,21 +38,21 @@ pub(crate) static PROVIDER: LazyLock<Arc<CryptoProvider>> =
     LazyLock::new(|| Arc::new(ring::default_provider()));
 
 /// A certificate with its private key.
-pub struct Identity {
+pub struct TlsIdentity {
     chain: Vec<CertificateDer<'static>>,
     acceptor: TlsAcceptor,
 }
 
-impl Identity {
+impl TlsIdentity {
     /// Reads what the configuration asks for; nothing where it asks for nothing.
     ///
     /// # Errors
     ///
-    /// [`IdentityError`] names the file and what is wrong with it.
+    /// [`TlsIdentityError`] names the file and what is wrong with it.
     pub fn wanted(
-        tls: Option<&Tls>,
+        tls: Option<&TlsConfig>,
         credentials: Option<&Path>,
-    ) -> Result<Option<Self>, IdentityError> {
+    ) -> Result<Option<Self>, TlsIdentityError> {
         tls.map(|tls| Self::load(tls, credentials)).transpose()
     }
 
@@ -60,14 +60,14 @@ impl Identity {
     ///
     /// # Errors
     ///
-    /// [`IdentityError`] names the file and what is wrong with it.
-    pub fn load(tls: &Tls, credentials: Option<&Path>) -> Result<Self, IdentityError> {
-        let chain = Part::Certificate.read(&tls.certificate, credentials, pem::chain)?;
-        let key = Part::Key.read(&tls.key, credentials, |text| pem::key(text, &PROVIDER))?;
+    /// [`TlsIdentityError`] names the file and what is wrong with it.
+    pub fn load(tls: &TlsConfig, credentials: Option<&Path>) -> Result<Self, TlsIdentityError> {
+        let chain = PemFile::Certificate.read(&tls.certificate, credentials, pem::chain)?;
+        let key = PemFile::Key.read(&tls.key, credentials, |text| pem::key(text, &PROVIDER))?;
         let pair = pair(tls, chain.clone(), key)?;
         let mut config = ServerConfig::builder_with_provider(Arc::clone(&PROVIDER))
             .with_safe_default_protocol_versions()
-            .map_err(IdentityError::Provider)?
+            .map_err(TlsIdentityError::Provider)?
             .with_no_client_auth()
             .with_cert_resolver(Arc::new(SingleCertAndKey::from(pair)));
         config.alpn_protocols = vec![ALPN.to_vec()];
@@ -78,14 +78,14 @@ impl Identity {
     ///
     /// # Errors
     ///
-    /// [`IdentityError`] names the file and what is wrong with it.
-    pub fn check(tls: &Tls) -> Result<(), IdentityError> {
+    /// [`TlsIdentityError`] names the file and what is wrong with it.
+    pub fn check(tls: &TlsConfig) -> Result<(), TlsIdentityError> {
         let is_file = |source: &PemSource| matches!(source, PemSource::File(_));
         let chain = is_file(&tls.certificate)
-            .then(|| Part::Certificate.read(&tls.certificate, None, pem::chain))
+            .then(|| PemFile::Certificate.read(&tls.certificate, None, pem::chain))
             .transpose()?;
         let key = is_file(&tls.key)
-            .then(|| Part::Key.read(&tls.key, None, |text| pem::key(text, &PROVIDER)))
+            .then(|| PemFile::Key.read(&tls.key, None, |text| pem::key(text, &PROVIDER)))
             .transpose()?;
         match (chain, key) {
             (Some(chain), Some(key)) => pair(tls, chain, key).map(drop),
@@ -110,7 +110,7 @@ impl Identity {
     }
 }
 
-impl fmt::Debug for Identity {
+impl fmt::Debug for TlsIdentity {
     /// Prints nothing of the key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Identity")
@@ -121,40 +121,40 @@ impl fmt::Debug for Identity {
 
 /// Puts certificate and key together.
 fn pair(
-    tls: &Tls,
+    tls: &TlsConfig,
     chain: Vec<CertificateDer<'static>>,
     key: Arc<dyn SigningKey>,
-) -> Result<CertifiedKey, IdentityError> {
+) -> Result<CertifiedKey, TlsIdentityError> {
     let pair = CertifiedKey::new(chain, key);
     match pair.keys_match() {
         Ok(()) => Ok(pair),
-        Err(rustls::Error::InconsistentKeys(_)) => Err(IdentityError::Mismatch {
+        Err(rustls::Error::InconsistentKeys(_)) => Err(TlsIdentityError::Mismatch {
             certificate: tls.certificate.clone(),
             key: tls.key.clone(),
         }),
-        Err(_) => Err(Part::Certificate.error(&tls.certificate, PemError::Certificate)),
+        Err(_) => Err(PemFile::Certificate.error(&tls.certificate, PemError::Certificate)),
     }
 }
 
 /// What new connections are served with; none is plain HTTP.
 #[derive(Debug, Default)]
-pub struct Current(ArcSwapOption<Identity>);
+pub struct CurrentTls(ArcSwapOption<TlsIdentity>);
 
-impl Current {
+impl CurrentTls {
     /// Begins with `identity`.
-    pub fn new(identity: Option<Identity>) -> Self {
+    pub fn new(identity: Option<TlsIdentity>) -> Self {
         Self(ArcSwapOption::from_pointee(identity))
     }
 
     /// Returns what a connection that comes now is served with.
-    pub fn get(&self) -> Option<Arc<Identity>> {
+    pub fn get(&self) -> Option<Arc<TlsIdentity>> {
         self.0.load_full()
     }
 
     /// Serves new connections with `identity` and tells whether clients see a difference. One that
     /// is the same stays, with what it knows of clients that come back.
-    pub fn replace(&self, identity: Option<Identity>) -> bool {
-        let chain = |identity: &Identity| identity.chain.clone();
+    pub fn replace(&self, identity: Option<TlsIdentity>) -> bool {
+        let chain = |identity: &TlsIdentity| identity.chain.clone();
         let is_other = self.get().as_deref().map(chain) != identity.as_ref().map(chain);
         if is_other {
             self.0.store(identity.map(Arc::new));

@@ -12,17 +12,17 @@ use tokio_rustls::rustls::{
     sign::SigningKey,
 };
 
-use super::error::{IdentityError, PemError};
+use super::error::{PemError, TlsIdentityError};
 use crate::config::{defaults, tls::PemSource};
 
 /// One of the two files, named as the key of the configuration that says where it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum PemFile {
     Certificate,
     Key,
 }
 
-impl fmt::Display for Part {
+impl fmt::Display for PemFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Certificate => "listen.tls.certificate",
@@ -31,22 +31,22 @@ impl fmt::Display for Part {
     }
 }
 
-impl Part {
+impl PemFile {
     /// Finds, reads and parses it.
     pub(super) fn read<T>(
         self,
         source: &PemSource,
         credentials: Option<&Path>,
         parse: impl FnOnce(&str) -> Result<T, PemError>,
-    ) -> Result<T, IdentityError> {
+    ) -> Result<T, TlsIdentityError> {
         let path = source
             .path(credentials)
-            .map_err(|source| IdentityError::Reference { option: self.to_string(), source })?;
+            .map_err(|source| TlsIdentityError::Reference { option: self.to_string(), source })?;
         text(&path).and_then(|text| parse(&text)).map_err(|error| self.error(source, error))
     }
 
-    pub(super) fn error(self, place: &PemSource, error: PemError) -> IdentityError {
-        IdentityError::File { option: self.to_string(), place: place.clone(), source: error }
+    pub(super) fn error(self, place: &PemSource, error: PemError) -> TlsIdentityError {
+        TlsIdentityError::File { option: self.to_string(), place: place.clone(), source: error }
     }
 }
 

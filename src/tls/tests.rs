@@ -33,17 +33,17 @@ impl Files {
         self.0.path().join(name)
     }
 
-    fn tls(&self) -> Tls {
+    fn tls(&self) -> TlsConfig {
         let file = |name| PemSource::File(self.path(name));
-        Tls { certificate: file("chain.pem"), key: file("key.pem") }
+        TlsConfig { certificate: file("chain.pem"), key: file("key.pem") }
     }
 
     /// Returns what is wrong with them, and the remedy.
     #[track_caller]
     fn wrong(&self) -> String {
-        let error = Identity::load(&self.tls(), None).expect_err("a mistake");
+        let error = TlsIdentity::load(&self.tls(), None).expect_err("a mistake");
         let text = format!("{}\n{}", chain(&error), error.hint());
-        let checked = Identity::check(&self.tls()).expect_err("the same mistake");
+        let checked = TlsIdentity::check(&self.tls()).expect_err("the same mistake");
         assert_eq!(chain(&checked), chain(&error));
         text.replace(&self.0.path().display().to_string(), "DIR")
     }
@@ -58,8 +58,8 @@ fn every_encoding_of_a_key_is_read() {
         (ED25519_CERTIFICATE, ED25519_PKCS8),
     ] {
         let files = Files::new(certificate, key);
-        Identity::load(&files.tls(), None).expect(key);
-        Identity::check(&files.tls()).expect(key);
+        TlsIdentity::load(&files.tls(), None).expect(key);
+        TlsIdentity::check(&files.tls()).expect(key);
     }
 }
 
@@ -67,7 +67,7 @@ fn every_encoding_of_a_key_is_read() {
 fn both_may_be_in_one_file_and_the_issuers_follow_the_certificate() {
     let all = format!("{EC_PKCS8}{EC_CERTIFICATE}{RSA_CERTIFICATE}");
     let files = Files::new(&all, &all);
-    assert_eq!(Identity::load(&files.tls(), None).expect("both are there").chain.len(), 2);
+    assert_eq!(TlsIdentity::load(&files.tls(), None).expect("both are there").chain.len(), 2);
 }
 
 #[test]
@@ -147,27 +147,27 @@ fn a_file_that_cannot_be_read_is_told_with_the_remedy() {
 fn a_credential_is_read_by_the_service_and_left_alone_by_a_check() {
     let files = Files::new(EC_CERTIFICATE, EC_PKCS8);
     let credential = |name: &str| PemSource::Credential(name.to_owned());
-    let mut tls = Tls { certificate: credential("chain.pem"), key: credential("key.pem") };
-    Identity::load(&tls, Some(files.0.path())).expect("they are there");
-    Identity::check(&tls).expect("nothing to be seen");
-    let error = Identity::load(&tls, None).expect_err("no directory");
+    let mut tls = TlsConfig { certificate: credential("chain.pem"), key: credential("key.pem") };
+    TlsIdentity::load(&tls, Some(files.0.path())).expect("they are there");
+    TlsIdentity::check(&tls).expect("nothing to be seen");
+    let error = TlsIdentity::load(&tls, None).expect_err("no directory");
     insta::assert_snapshot!(chain(&error), @"find `listen.tls.certificate`: read `credential:chain.pem`: $CREDENTIALS_DIRECTORY is not set");
 
     tls.key = credential("other");
-    let error = Identity::load(&tls, Some(files.0.path())).expect_err("no such credential");
+    let error = TlsIdentity::load(&tls, Some(files.0.path())).expect_err("no such credential");
     insta::assert_snapshot!(format!("{}\n{}", chain(&error), error.hint()), @"
     use `credential:other` as `listen.tls.key`: No such file or directory (os error 2)
     Add `LoadCredential=NAME:/path` to the unit, or the name to `services.metamcp.credentials`.
     ");
     tls.certificate = PemSource::File(files.path("key.pem"));
-    let error = Identity::check(&tls).expect_err("the file is looked at");
+    let error = TlsIdentity::check(&tls).expect_err("the file is looked at");
     assert!(chain(&error).contains("it has no certificate, but a private key"));
 }
 
 #[test]
 fn a_key_is_never_printed() {
     let files = Files::new(EC_CERTIFICATE, EC_PKCS8);
-    let identity = Identity::load(&files.tls(), None).expect("both are good");
+    let identity = TlsIdentity::load(&files.tls(), None).expect("both are good");
     assert_eq!(format!("{identity:?}"), "Identity { n_certificates: 1, .. }");
 }
 
@@ -175,9 +175,9 @@ fn a_key_is_never_printed() {
 fn only_another_certificate_is_a_change() {
     let load = |certificate, key| {
         let files = Files::new(certificate, key);
-        Some(Identity::load(&files.tls(), None).expect("both are good"))
+        Some(TlsIdentity::load(&files.tls(), None).expect("both are good"))
     };
-    let current = Current::new(None);
+    let current = CurrentTls::new(None);
     assert!(!current.replace(None));
     assert!(current.replace(load(EC_CERTIFICATE, EC_PKCS8)));
     let before = current.get().expect("one");

@@ -22,9 +22,9 @@ mod shape;
 mod tests;
 mod writer;
 
-use names::Names;
-use reader::Reader;
-use shape::Named;
+use names::TypeNames;
+use reader::SchemaReader;
+use shape::NamedType;
 use writer::{comment, quoted};
 
 /// A tool whose types are declared.
@@ -53,7 +53,7 @@ pub fn declarations(tools: &[Tool]) -> String {
     // What is there twice is shown once.
     tools.dedup_by_key(|tool| (&tool.server, &tool.name));
     let (mut entries, mut types) = (String::new(), String::new());
-    let mut names = Names::default();
+    let mut names = TypeNames::default();
     for tool in tools {
         let id = format!("{}/{}", tool.server, tool.name);
         let [input, output] =
@@ -79,8 +79,8 @@ pub fn declarations(tools: &[Tool]) -> String {
 }
 
 /// Returns the type of a schema, called `name`, and those that it refers to.
-fn declared(name: String, schema: &Value, names: &mut Names) -> Vec<Named> {
-    let mut reader = Reader::new(name, schema, names, defaults::TYPEGEN_PARTS_MAX);
+fn declared(name: String, schema: &Value, names: &mut TypeNames) -> Vec<NamedType> {
+    let mut reader = SchemaReader::new(name, schema, names, defaults::TYPEGEN_PARTS_MAX);
     reader.read_all();
     reader.into_named()
 }

@@ -13,9 +13,9 @@ const PART_MAX: usize = 64;
 
 /// The names that are taken.
 #[derive(Debug)]
-pub(super) struct Names(HashSet<String>);
+pub(super) struct TypeNames(HashSet<String>);
 
-impl Default for Names {
+impl Default for TypeNames {
     /// Those of the declarations that are there whatever the tools are.
     fn default() -> Self {
         let names = HEAD.lines().filter_map(|line| {
@@ -27,7 +27,7 @@ impl Default for Names {
     }
 }
 
-impl Names {
+impl TypeNames {
     /// Returns the name for `part` of a tool: `GitLogInput`.
     ///
     /// Where another tool has that name, which can only be one that comes before in the order of names,
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn a_tool_is_called_by_its_words() {
-        let mut names = Names::default();
+        let mut names = TypeNames::default();
         assert_eq!(names.of_tool("git", "git_log", "Input"), "GitGitLogInput");
         assert_eq!(names.of_tool("7zip", "größe", "Input"), "T7zipGrEInput");
         assert_eq!(names.of_part("GitGitLogInput", "/$defs/a~1b"), "GitGitLogInputA1b");
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn a_tool_of_a_server_of_our_name_takes_no_name_of_ours() {
-        let mut names = Names::default();
+        let mut names = TypeNames::default();
         for (tool, part) in [("-", "Input"), ("\u{65e5}", "Output")] {
             let name = names.of_tool("metamcp", tool, part);
             assert!(name.starts_with(&format!("Metamcp{part}_")), "{name}");
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn two_tools_of_one_name_are_told_apart() {
-        let mut names = Names::default();
+        let mut names = TypeNames::default();
         let [first, second, third] = [("a-b", "c"), ("a", "b-c"), ("a", "b_c")]
             .map(|(server, tool)| names.of_tool(server, tool, "Input"));
         assert_eq!(first, "ABCInput");

@@ -9,16 +9,16 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use serde_json::{Map, Value};
 
 use super::{
-    names::Names,
-    shape::{About, Member, Named, Type},
+    names::TypeNames,
+    shape::{NamedType, ObjectMember, TypeDoc, TypeShape},
     writer,
 };
 use crate::config::defaults;
 
 /// Reads one schema.
-pub(super) struct Reader<'a> {
+pub(super) struct SchemaReader<'a> {
     root: &'a Value,
-    names: &'a mut Names,
+    names: &'a mut TypeNames,
     /// Where each type with a name stands in the list, by its pointer.
     known: HashMap<String, usize>,
     types: Vec<Draft>,
@@ -31,16 +31,16 @@ pub(super) struct Reader<'a> {
 struct Draft {
     name: String,
     pointer: String,
-    about: About,
-    kind: Type,
+    about: TypeDoc,
+    kind: TypeShape,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> SchemaReader<'a> {
     /// Returns a reader of `root`, which makes the type `name` of at most `n_parts_max` parts.
     pub(super) fn new(
         name: String,
         root: &'a Value,
-        names: &'a mut Names,
+        names: &'a mut TypeNames,
         n_parts_max: usize,
     ) -> Self {
         let mut reader = Self {
@@ -67,31 +67,36 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns the types, that of the schema itself first.
-    pub(super) fn into_named(self) -> Vec<Named> {
+    pub(super) fn into_named(self) -> Vec<NamedType> {
         let names: Vec<String> = self.types.iter().map(|draft| draft.name.clone()).collect();
-        let abouts: Vec<About> = self.types.iter().map(|draft| draft.about.clone()).collect();
+        let abouts: Vec<TypeDoc> = self.types.iter().map(|draft| draft.about.clone()).collect();
         let kinds = grounded(self.types.into_iter().map(|draft| draft.kind).collect());
         let texts = kinds.iter().map(|kind| writer::text(kind, &names, 0)).collect::<Vec<_>>();
         let named = names.into_iter().zip(abouts).zip(texts);
-        named.map(|((name, about), text)| Named { name, about, text }).collect()
+        named.map(|((name, about), text)| NamedType { name, about, text }).collect()
     }
 
     fn draft(&mut self, name: String, pointer: String) -> usize {
         let at = self.types.len();
         self.known.insert(pointer.clone(), at);
-        self.types.push(Draft { name, pointer, about: About::default(), kind: Type::Unknown });
+        self.types.push(Draft {
+            name,
+            pointer,
+            about: TypeDoc::default(),
+            kind: TypeShape::Unknown,
+        });
         self.queue.push_back(at);
         at
     }
 
-    fn read(&mut self, schema: &Value, depth: usize) -> Type {
+    fn read(&mut self, schema: &Value, depth: usize) -> TypeShape {
         if depth > defaults::TYPEGEN_DEPTH_MAX || !self.takes_part() {
-            return Type::Unknown;
+            return TypeShape::Unknown;
         }
         let schema = match schema {
             Value::Object(schema) => schema,
-            Value::Bool(false) => return Type::Never,
-            _ => return Type::Unknown,
+            Value::Bool(false) => return TypeShape::Never,
+            _ => return TypeShape::Unknown,
         };
         let mut parts = Vec::new();
         if let Some(Value::String(to)) = schema.get("$ref") {
@@ -100,25 +105,25 @@ impl<'a> Reader<'a> {
         parts.push(match (schema.get("const"), schema.get("enum")) {
             (Some(value), _) => self.literal(value, depth),
             (None, Some(Value::Array(values))) => {
-                let values: Vec<Type> =
+                let values: Vec<TypeShape> =
                     values.iter().map(|value| self.literal(value, depth)).collect();
-                Type::any_of(values)
+                TypeShape::any_of(values)
             }
             (None, _) => self.by_type(schema, depth),
         });
         for keyword in ["anyOf", "oneOf"] {
             if let Some(Value::Array(choices)) = schema.get(keyword) {
-                let choices: Vec<Type> =
+                let choices: Vec<TypeShape> =
                     choices.iter().map(|choice| self.read(choice, depth + 1)).collect();
-                parts.push(Type::any_of(choices));
+                parts.push(TypeShape::any_of(choices));
             }
         }
         if let Some(Value::Array(all)) = schema.get("allOf") {
             parts.extend(all.iter().map(|one| self.read(one, depth + 1)).collect::<Vec<_>>());
         }
-        let kind = Type::all_of(parts);
+        let kind = TypeShape::all_of(parts);
         match schema.get("nullable") {
-            Some(Value::Bool(true)) => Type::any_of([kind, Type::NULL]),
+            Some(Value::Bool(true)) => TypeShape::any_of([kind, TypeShape::NULL]),
             _ => kind,
         }
     }
@@ -131,46 +136,48 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns the type that a reference names: one within the schema.
-    fn referred(&mut self, to: &str) -> Type {
-        let Some(pointer) = to.strip_prefix('#').and_then(decoded) else { return Type::Unknown };
+    fn referred(&mut self, to: &str) -> TypeShape {
+        let Some(pointer) = to.strip_prefix('#').and_then(decoded) else {
+            return TypeShape::Unknown;
+        };
         if let Some(at) = self.known.get(&pointer) {
-            return Type::Reference(*at);
+            return TypeShape::Reference(*at);
         }
         if self.root.pointer(&pointer).is_none() {
-            return Type::Unknown;
+            return TypeShape::Unknown;
         }
         let name = self.names.of_part(&self.types[0].name, &pointer);
-        Type::Reference(self.draft(name, pointer))
+        TypeShape::Reference(self.draft(name, pointer))
     }
 
-    fn literal(&mut self, value: &Value, depth: usize) -> Type {
+    fn literal(&mut self, value: &Value, depth: usize) -> TypeShape {
         if depth > defaults::TYPEGEN_DEPTH_MAX || !self.takes_part() {
-            return Type::Unknown;
+            return TypeShape::Unknown;
         }
         match value {
-            Value::Null => Type::NULL,
-            Value::Bool(_) | Value::Number(_) => Type::Literal(value.to_string()),
-            Value::String(text) => Type::Literal(writer::quoted(text)),
+            Value::Null => TypeShape::NULL,
+            Value::Bool(_) | Value::Number(_) => TypeShape::Literal(value.to_string()),
+            Value::String(text) => TypeShape::Literal(writer::quoted(text)),
             Value::Array(values) => {
                 let values = values.iter().take(defaults::TYPEGEN_TUPLE_MAX);
-                let required: Vec<Type> =
+                let required: Vec<TypeShape> =
                     values.map(|value| self.literal(value, depth + 1)).collect();
-                Type::Tuple { required, optional: Vec::new(), rest: None }
+                TypeShape::Tuple { required, optional: Vec::new(), rest: None }
             }
             Value::Object(members) => {
-                let members = members.iter().map(|(name, value)| Member {
+                let members = members.iter().map(|(name, value)| ObjectMember {
                     name: name.clone(),
                     is_optional: false,
                     kind: self.literal(value, depth + 1),
-                    about: About::default(),
+                    about: TypeDoc::default(),
                 });
-                Type::Object { members: members.collect(), others: None }
+                TypeShape::Object { members: members.collect(), others: None }
             }
         }
     }
 
     /// Returns what `type` says, or else what the other keywords are about.
-    fn by_type(&mut self, schema: &Map<String, Value>, depth: usize) -> Type {
+    fn by_type(&mut self, schema: &Map<String, Value>, depth: usize) -> TypeShape {
         let has = |keywords: &[&str]| keywords.iter().any(|keyword| schema.contains_key(*keyword));
         let words: Vec<&str> = match schema.get("type") {
             Some(Value::String(word)) => vec![word],
@@ -186,25 +193,25 @@ impl<'a> Reader<'a> {
             }
         };
         if words.is_empty() {
-            return Type::Unknown;
+            return TypeShape::Unknown;
         }
         let all: BTreeSet<&str> = words.iter().copied().collect();
-        let kinds: Vec<Type> = all
+        let kinds: Vec<TypeShape> = all
             .into_iter()
             .map(|word| match word {
-                "string" => Type::STRING,
-                "number" | "integer" => Type::NUMBER,
-                "boolean" => Type::BOOLEAN,
-                "null" => Type::NULL,
+                "string" => TypeShape::STRING,
+                "number" | "integer" => TypeShape::NUMBER,
+                "boolean" => TypeShape::BOOLEAN,
+                "null" => TypeShape::NULL,
                 "array" => self.array(schema, depth),
                 "object" => self.object(schema, depth),
-                _ => Type::Unknown,
+                _ => TypeShape::Unknown,
             })
             .collect();
-        Type::any_of(kinds)
+        TypeShape::any_of(kinds)
     }
 
-    fn array(&mut self, schema: &Map<String, Value>, depth: usize) -> Type {
+    fn array(&mut self, schema: &Map<String, Value>, depth: usize) -> TypeShape {
         // The lists of types that were called `items` before 2020-12 have their rest elsewhere.
         let (first, rest) = match (schema.get("prefixItems"), schema.get("items")) {
             (Some(Value::Array(first)), rest) => (first.as_slice(), rest),
@@ -218,22 +225,22 @@ impl<'a> Reader<'a> {
         let n_first = first.len().min(defaults::TYPEGEN_TUPLE_MAX);
         let rest = match rest {
             _ if most <= n_first => None,
-            _ if n_first < first.len() => Some(Type::Unknown),
+            _ if n_first < first.len() => Some(TypeShape::Unknown),
             Some(Value::Bool(false)) => None,
             Some(rest) => Some(self.read(rest, depth + 1)),
-            None => Some(Type::Unknown),
+            None => Some(TypeShape::Unknown),
         };
         if let ([], Some(rest)) = (first, &rest) {
-            return Type::Array(Box::new(rest.clone()));
+            return TypeShape::Array(Box::new(rest.clone()));
         }
         let n_required = count("minItems").unwrap_or(0).min(n_first);
-        let mut required: Vec<Type> =
+        let mut required: Vec<TypeShape> =
             first[..n_first.min(most)].iter().map(|one| self.read(one, depth + 1)).collect();
         let optional = required.split_off(n_required.min(required.len()));
-        Type::Tuple { required, optional, rest: rest.map(Box::new) }
+        TypeShape::Tuple { required, optional, rest: rest.map(Box::new) }
     }
 
-    fn object(&mut self, schema: &Map<String, Value>, depth: usize) -> Type {
+    fn object(&mut self, schema: &Map<String, Value>, depth: usize) -> TypeShape {
         let required: BTreeSet<&str> = match schema.get("required") {
             Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
             _ => BTreeSet::new(),
@@ -248,65 +255,77 @@ impl<'a> Reader<'a> {
         for (name, schema) in declared {
             let is_optional = !required.contains(name.as_str());
             let kind = self.read(schema, depth + 1);
-            members.push(Member { name: name.clone(), is_optional, kind, about: about(schema) });
+            members.push(ObjectMember {
+                name: name.clone(),
+                is_optional,
+                kind,
+                about: about(schema),
+            });
         }
         let more = ["additionalProperties", "unevaluatedProperties"];
         let more = more.iter().find_map(|keyword| schema.get(*keyword));
         let patterns = properties("patternProperties").values();
-        let others: Vec<Type> =
+        let others: Vec<TypeShape> =
             patterns.chain(more).map(|schema| self.read(schema, depth + 1)).collect();
-        let others = Type::any_of(others);
+        let others = TypeShape::any_of(others);
         for name in required.into_iter().filter(|name| !declared.contains_key(*name)) {
             if !self.takes_part() {
                 break;
             }
-            let kind = if is_small(&others) && others != Type::Never {
+            let kind = if is_small(&others) && others != TypeShape::Never {
                 others.clone()
             } else {
-                Type::Unknown
+                TypeShape::Unknown
             };
-            let (name, about) = (name.to_owned(), About::default());
-            members.push(Member { name, is_optional: false, kind, about });
+            let (name, about) = (name.to_owned(), TypeDoc::default());
+            members.push(ObjectMember { name, is_optional: false, kind, about });
         }
         let others = match others {
-            Type::Never if members.is_empty() => match more {
-                Some(_) => Some(Type::Never),
-                None => return Type::any_object(),
+            TypeShape::Never if members.is_empty() => match more {
+                Some(_) => Some(TypeShape::Never),
+                None => return TypeShape::any_object(),
             },
-            Type::Never => None,
+            TypeShape::Never => None,
             others => Some(beside(others, &members)),
         };
-        Type::Object { members, others: others.map(Box::new) }
+        TypeShape::Object { members, others: others.map(Box::new) }
     }
 }
 
 /// Returns of what the other members of an object are, in words that hold for those that are declared,
 /// too: that is how an index signature is read.
-fn beside(others: Type, members: &[Member]) -> Type {
-    if members.is_empty() || others == Type::Unknown {
+fn beside(others: TypeShape, members: &[ObjectMember]) -> TypeShape {
+    if members.is_empty() || others == TypeShape::Unknown {
         return others;
     }
     // What has parts would be written twice, and its parts four times.
     if !is_small(&others) || members.iter().any(|member| !is_small(&member.kind)) {
-        return Type::Unknown;
+        return TypeShape::Unknown;
     }
     let missing = members.iter().any(|member| member.is_optional);
-    let missing = missing.then_some(Type::Word("undefined"));
+    let missing = missing.then_some(TypeShape::Word("undefined"));
     let declared = members.iter().map(|member| member.kind.clone());
-    Type::any_of([others].into_iter().chain(declared).chain(missing))
+    TypeShape::any_of([others].into_iter().chain(declared).chain(missing))
 }
 
 /// Tells whether a type has no types in it but alternatives.
-fn is_small(kind: &Type) -> bool {
+fn is_small(kind: &TypeShape) -> bool {
     match kind {
-        Type::Unknown | Type::Never | Type::Word(_) | Type::Literal(_) | Type::Reference(_) => true,
-        Type::Union(all) => all.iter().all(is_small),
-        Type::Array(_) | Type::Tuple { .. } | Type::Object { .. } | Type::Intersection(_) => false,
+        TypeShape::Unknown
+        | TypeShape::Never
+        | TypeShape::Word(_)
+        | TypeShape::Literal(_)
+        | TypeShape::Reference(_) => true,
+        TypeShape::Union(all) => all.iter().all(is_small),
+        TypeShape::Array(_)
+        | TypeShape::Tuple { .. }
+        | TypeShape::Object { .. }
+        | TypeShape::Intersection(_) => false,
     }
 }
 
 /// Returns what a schema tells beyond types.
-fn about(schema: &Value) -> About {
+fn about(schema: &Value) -> TypeDoc {
     let text = |keyword: &str| schema.get(keyword).and_then(Value::as_str);
     let mut tags = Vec::new();
     tags.extend(text("format").map(|format| format!("@format {format}")));
@@ -320,7 +339,7 @@ fn about(schema: &Value) -> About {
         tags.push("@deprecated".to_owned());
     }
     let description = text("description").or_else(|| text("title"));
-    About { description: description.map(str::to_owned), tags }
+    TypeDoc { description: description.map(str::to_owned), tags }
 }
 
 /// Returns a pointer as it is written in a URL, decoded.
@@ -345,7 +364,7 @@ fn decoded(fragment: &str) -> Option<String> {
 
 /// Returns the types as compilers take them: none is made of itself alone, and none has too many
 /// alternatives.
-fn grounded(mut kinds: Vec<Type>) -> Vec<Type> {
+fn grounded(mut kinds: Vec<TypeShape>) -> Vec<TypeShape> {
     let edges: Vec<BTreeSet<usize>> = kinds
         .iter()
         .map(|kind| {
@@ -387,10 +406,10 @@ fn grounded(mut kinds: Vec<Type>) -> Vec<Type> {
             let open = |to: &&usize| breadths[**to].is_none();
             at = edges[at].iter().find(open).copied().unwrap_or(at);
         }
-        let kind = std::mem::replace(&mut kinds[at], Type::Unknown);
+        let kind = std::mem::replace(&mut kinds[at], TypeShape::Unknown);
         kinds[at] = kind.replace_bare(&mut |to| match breadths[to] {
-            Some(_) => Type::Reference(to),
-            None => Type::Unknown,
+            Some(_) => TypeShape::Reference(to),
+            None => TypeShape::Unknown,
         });
         ready.push_back(at);
     }

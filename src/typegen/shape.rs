@@ -6,7 +6,7 @@ use crate::config::defaults;
 
 /// A type.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Type {
+pub(super) enum TypeShape {
     /// Anything.
     Unknown,
     /// Nothing.
@@ -18,33 +18,33 @@ pub(super) enum Type {
     /// The type at this place of the list of named types.
     Reference(usize),
     /// A list of one type.
-    Array(Box<Type>),
+    Array(Box<TypeShape>),
     /// A list of several types: those that must be there, those that may, and of what the rest is.
-    Tuple { required: Vec<Type>, optional: Vec<Type>, rest: Option<Box<Type>> },
+    Tuple { required: Vec<TypeShape>, optional: Vec<TypeShape>, rest: Option<Box<TypeShape>> },
     /// An object.
-    Object { members: Vec<Member>, others: Option<Box<Type>> },
+    Object { members: Vec<ObjectMember>, others: Option<Box<TypeShape>> },
     /// One of several.
-    Union(Vec<Type>),
+    Union(Vec<TypeShape>),
     /// All of several.
-    Intersection(Vec<Type>),
+    Intersection(Vec<TypeShape>),
 }
 
 /// A member of an object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Member {
+pub(super) struct ObjectMember {
     /// Its name, whatever is in it.
     pub(super) name: String,
     /// It may be missing.
     pub(super) is_optional: bool,
     /// What it is.
-    pub(super) kind: Type,
+    pub(super) kind: TypeShape,
     /// What is told of it.
-    pub(super) about: About,
+    pub(super) about: TypeDoc,
 }
 
 /// What is told of a type or a member, beyond its type.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct About {
+pub(super) struct TypeDoc {
     /// In words.
     pub(super) description: Option<String>,
     /// With tags: `@format date-time`.
@@ -53,16 +53,16 @@ pub(super) struct About {
 
 /// A type with a name.
 #[derive(Clone, Debug)]
-pub(super) struct Named {
+pub(super) struct NamedType {
     /// What it is called.
     pub(super) name: String,
     /// What is told of it.
-    pub(super) about: About,
+    pub(super) about: TypeDoc,
     /// The text of the type.
     pub(super) text: String,
 }
 
-impl Type {
+impl TypeShape {
     pub(super) const STRING: Self = Self::Word("string");
     pub(super) const NUMBER: Self = Self::Word("number");
     pub(super) const BOOLEAN: Self = Self::Word("boolean");
@@ -190,7 +190,7 @@ impl Type {
             Self::Object { members, others } => {
                 let members = members.into_iter().map(|member| {
                     let kind = member.kind.bounded(of).0;
-                    Member { kind, ..member }
+                    ObjectMember { kind, ..member }
                 });
                 let members = members.collect();
                 let others = others.map(|others| Box::new(others.bounded(of).0));
@@ -202,7 +202,7 @@ impl Type {
 }
 
 /// Leaves the first of those that are the same.
-fn dedup(all: &mut Vec<Type>) {
+fn dedup(all: &mut Vec<TypeShape>) {
     let mut seen = std::collections::HashSet::new();
     all.retain(|kind| seen.insert(kind.clone()));
 }

@@ -15,7 +15,7 @@ fn tool(name: &str, input: Value) -> Tool {
 
 /// Returns the types of a schema, without what every file has.
 fn types(schema: &Value) -> String {
-    declared("T".to_owned(), schema, &mut Names::default())
+    declared("T".to_owned(), schema, &mut TypeNames::default())
         .iter()
         .map(writer::declaration)
         .collect::<String>()

@@ -2,67 +2,72 @@
 //!
 //! Pure.
 
-use super::shape::{Member, Named, Type};
+use super::shape::{NamedType, ObjectMember, TypeShape};
 use crate::{config::defaults, redact};
 
 /// Returns the declaration of a type.
-pub(super) fn declaration(named: &Named) -> String {
+pub(super) fn declaration(named: &NamedType) -> String {
     let about = comment(named.about.description.as_deref(), &named.about.tags, 0);
     format!("\n{about}export type {} = {};\n", named.name, named.text)
 }
 
 /// Returns a type as it is written; `names` are those of references.
-pub(super) fn text(kind: &Type, names: &[String], depth: usize) -> String {
-    let of = |kind: &Type| text(kind, names, depth);
+pub(super) fn text(kind: &TypeShape, names: &[String], depth: usize) -> String {
+    let of = |kind: &TypeShape| text(kind, names, depth);
     match kind {
-        Type::Unknown => "unknown".to_owned(),
-        Type::Never => "never".to_owned(),
-        Type::Word(word) => (*word).to_owned(),
-        Type::Literal(text) => text.clone(),
-        Type::Reference(to) => names[*to].clone(),
-        Type::Array(element) => format!("{}[]", part(element, names, depth)),
-        Type::Tuple { required, optional, rest } => {
+        TypeShape::Unknown => "unknown".to_owned(),
+        TypeShape::Never => "never".to_owned(),
+        TypeShape::Word(word) => (*word).to_owned(),
+        TypeShape::Literal(text) => text.clone(),
+        TypeShape::Reference(to) => names[*to].clone(),
+        TypeShape::Array(element) => format!("{}[]", part(element, names, depth)),
+        TypeShape::Tuple { required, optional, rest } => {
             let mut elements: Vec<String> = required.iter().map(of).collect();
             elements.extend(optional.iter().map(|kind| format!("{}?", part(kind, names, depth))));
             elements.extend(rest.iter().map(|kind| format!("...{}[]", part(kind, names, depth))));
             format!("[{}]", elements.join(", "))
         }
-        Type::Object { members, others } => object(members, others.as_deref(), names, depth),
-        Type::Union(all) => joined(all, " | ", names, depth),
-        Type::Intersection(all) => joined(all, " & ", names, depth),
+        TypeShape::Object { members, others } => object(members, others.as_deref(), names, depth),
+        TypeShape::Union(all) => joined(all, " | ", names, depth),
+        TypeShape::Intersection(all) => joined(all, " & ", names, depth),
     }
 }
 
-fn joined(all: &[Type], between: &str, names: &[String], depth: usize) -> String {
+fn joined(all: &[TypeShape], between: &str, names: &[String], depth: usize) -> String {
     let all: Vec<String> = all.iter().map(|kind| part(kind, names, depth)).collect();
     all.join(between)
 }
 
 /// Returns a type as a part of another one: in parentheses where it has parts beside each other.
-fn part(kind: &Type, names: &[String], depth: usize) -> String {
+fn part(kind: &TypeShape, names: &[String], depth: usize) -> String {
     let text = text(kind, names, depth);
     match kind {
-        Type::Union(_) | Type::Intersection(_) => format!("({text})"),
-        Type::Unknown
-        | Type::Never
-        | Type::Word(_)
-        | Type::Literal(_)
-        | Type::Reference(_)
-        | Type::Array(_)
-        | Type::Tuple { .. }
-        | Type::Object { .. } => text,
+        TypeShape::Union(_) | TypeShape::Intersection(_) => format!("({text})"),
+        TypeShape::Unknown
+        | TypeShape::Never
+        | TypeShape::Word(_)
+        | TypeShape::Literal(_)
+        | TypeShape::Reference(_)
+        | TypeShape::Array(_)
+        | TypeShape::Tuple { .. }
+        | TypeShape::Object { .. } => text,
     }
 }
 
-fn object(members: &[Member], others: Option<&Type>, names: &[String], depth: usize) -> String {
+fn object(
+    members: &[ObjectMember],
+    others: Option<&TypeShape>,
+    names: &[String],
+    depth: usize,
+) -> String {
     let inner = depth + 1;
     if members.is_empty() {
-        let others = text(others.unwrap_or(&Type::Never), names, depth);
+        let others = text(others.unwrap_or(&TypeShape::Never), names, depth);
         return format!("{{ [key: string]: {others} }}");
     }
     let indent = "  ".repeat(inner);
     let mut lines = String::from("{\n");
-    for Member { name, is_optional, kind, about } in members {
+    for ObjectMember { name, is_optional, kind, about } in members {
         lines.push_str(&comment(about.description.as_deref(), &about.tags, inner));
         let mark = if *is_optional { "?" } else { "" };
         let kind = text(kind, names, inner);

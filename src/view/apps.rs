@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use super::Views;
 use crate::{
-    call::{CallError, Sequel, Then, Turn},
+    call::{AttemptOutcome, CallContinuation, CallError, NextAction},
     compute::StopFlag,
-    connection::Owner,
+    connection::SessionOwner,
     name::ServerName,
-    pool::Slot,
+    pool::ServerSlot,
     protocol::{Message, apps},
     session::Session,
 };
@@ -22,8 +22,8 @@ impl Views {
     pub(super) async fn place_of_resource(
         &self,
         uri: &str,
-        owner: Option<&Owner>,
-    ) -> Option<(Arc<Slot>, String)> {
+        owner: Option<&SessionOwner>,
+    ) -> Option<(Arc<ServerSlot>, String)> {
         if let Some(place) = self.place_of_page(uri, owner).await {
             return Some(place);
         }
@@ -45,8 +45,8 @@ impl Views {
     pub(super) async fn place_of_page(
         &self,
         uri: &str,
-        owner: Option<&Owner>,
-    ) -> Option<(Arc<Slot>, String)> {
+        owner: Option<&SessionOwner>,
+    ) -> Option<(Arc<ServerSlot>, String)> {
         let (server, own) = apps::split(uri)?;
         let slot = self.pool.slot(server)?;
         let has_it = self.catalog.has_resource(&slot, &own, owner, self.limits()).await;
@@ -63,7 +63,7 @@ impl Views {
         &self,
         session: &Session,
         name: &str,
-    ) -> Option<Arc<Slot>> {
+    ) -> Option<Arc<ServerSlot>> {
         if !session.client().shows_pages() {
             return None;
         }
@@ -75,26 +75,26 @@ impl Views {
 }
 
 /// What comes after a page was read: it is called as it is listed.
-pub(super) struct Reading {
+pub(super) struct AppPageRead {
     server: ServerName,
 }
 
-impl Reading {
+impl AppPageRead {
     pub(super) fn new(server: &ServerName) -> Self {
         Self { server: server.clone() }
     }
 }
 
-impl Sequel for Reading {
-    fn turn(&mut self, outcome: Result<Message, CallError>, _: &StopFlag) -> Turn {
+impl CallContinuation for AppPageRead {
+    fn turn(&mut self, outcome: Result<Message, CallError>, _: &StopFlag) -> AttemptOutcome {
         let then = match outcome {
             Ok(answer) => {
                 let exposed = apps::with_exposed_contents(self.server.as_str(), &answer);
-                Then::Answer(exposed.unwrap_or(answer))
+                NextAction::Answer(exposed.unwrap_or(answer))
             }
-            Err(error) => Then::Error(error),
+            Err(error) => NextAction::Error(error),
         };
-        Turn { notices: Vec::new(), then }
+        AttemptOutcome { notices: Vec::new(), then }
     }
 
     fn may_go_on(&self) -> bool {

@@ -5,35 +5,40 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::Value;
 
-use super::{Views, meta::Desk};
+use super::{Views, meta::MetaState};
 use crate::{
     budget,
     compute::StopFlag,
     config::defaults,
-    connection::Limits,
+    connection::ConnectionLimits,
     era,
     holder::{Account, Holder},
     meta::{
-        ErrorObject, ToolId, Validators, Verdict,
-        validation::{Problem, Unchecked},
+        ArgumentVerdict, ErrorObject, SchemaCache, ToolId,
+        validation::{ArgumentProblem, UncheckedArguments},
     },
-    protocol::{Members, Message, mcp::Item},
+    protocol::{Message, ObjectMembers, mcp::ListItem},
 };
 
 impl Views {
     /// Returns the bounds of a call that is given so much time; never more than the service gives it.
-    pub(super) fn limits_within(&self, timeout: Option<Duration>) -> Limits {
+    pub(super) fn limits_within(&self, timeout: Option<Duration>) -> ConnectionLimits {
         let limits = self.limits();
         let Some(timeout) = timeout else { return limits };
         let total = timeout.min(limits.total);
-        Limits { silence: total, total }
+        ConnectionLimits { silence: total, total }
     }
 }
 
-impl Desk {
+impl MetaState {
     /// Holds arguments against the schema of a tool: at once where that takes no time, else beside the
     /// event loops, in turn with what others want.
-    pub(super) async fn verdict(&self, holder: Holder, item: &Item, args: &str) -> Verdict {
+    pub(super) async fn verdict(
+        &self,
+        holder: Holder,
+        item: &ListItem,
+        args: &str,
+    ) -> ArgumentVerdict {
         let schema = schema_of(item);
         if let Some(verdict) = self.validators.check_briefly(holder.account, schema, args) {
             return verdict;
@@ -44,7 +49,7 @@ impl Desk {
             check_beside(&validators, holder.account, &schema, &args, stop)
         });
         // One that has panicked is a bug, and its server checks them all the same.
-        checking.await.unwrap_or(Verdict::Unchecked(Unchecked::Busy))
+        checking.await.unwrap_or(ArgumentVerdict::Unchecked(UncheckedArguments::Busy))
     }
 
     /// Returns what a verdict comes to: the words that go with the result, if the caller is told any.
@@ -54,19 +59,19 @@ impl Desk {
     /// [`ErrorObject`] with all that is wrong with the arguments.
     pub(super) fn judge(
         &self,
-        verdict: Verdict,
+        verdict: ArgumentVerdict,
         id: &ToolId,
-        item: &Item,
+        item: &ListItem,
     ) -> Result<Option<String>, Box<ErrorObject>> {
         let reason = match verdict {
-            Verdict::Fits => return Ok(None),
-            Verdict::Doubtful(doubts) => {
-                let doubts: Vec<String> = doubts.iter().map(Problem::to_string).collect();
+            ArgumentVerdict::Fits => return Ok(None),
+            ArgumentVerdict::Doubtful(doubts) => {
+                let doubts: Vec<String> = doubts.iter().map(ArgumentProblem::to_string).collect();
                 let words = format!("`{id}` was called. {}", doubts.join(" "));
                 return Ok(Some(words));
             }
-            Verdict::Wrong(misfit) => return Err(Box::new(misfit.to_error(id))),
-            Verdict::Unchecked(reason) => reason,
+            ArgumentVerdict::Wrong(misfit) => return Err(Box::new(misfit.to_error(id))),
+            ArgumentVerdict::Unchecked(reason) => reason,
         };
         let (server, tool) = (&id.server, &id.tool);
         if !reason.is_told() {
@@ -86,15 +91,15 @@ impl Desk {
 
 /// Holds arguments against a schema beside the event loops, within the memory budget.
 pub(super) fn check_beside(
-    validators: &Validators,
+    validators: &SchemaCache,
     account: Account,
     schema: &str,
     args: &str,
     stop: &StopFlag,
-) -> Verdict {
+) -> ArgumentVerdict {
     match budget::reserve(Some(account), tree_bytes(args) + validators.bytes_to_compile(schema)) {
         Ok(_memory) => validators.check(account, schema, args, Some(stop)),
-        Err(_) => Verdict::Unchecked(Unchecked::TooCostly),
+        Err(_) => ArgumentVerdict::Unchecked(UncheckedArguments::TooCostly),
     }
 }
 
@@ -104,8 +109,8 @@ fn tree_bytes(args: &str) -> usize {
     args.len() + args.as_bytes().iter().filter(opens).count() * defaults::VALUE_BYTES
 }
 
-pub(super) fn schema_of(item: &Item) -> &str {
-    Members::one(item.json(), "inputSchema").unwrap_or("{}")
+pub(super) fn schema_of(item: &ListItem) -> &str {
+    ObjectMembers::one(item.json(), "inputSchema").unwrap_or("{}")
 }
 
 /// Returns the call of `tool` that a call of ours stands for. What is not about the tool of ours stays.

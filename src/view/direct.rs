@@ -5,24 +5,24 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Outcome, Views, alias, answer,
-    apps::Reading,
-    merge::Merged,
+    RequestOutcome, Views, alias, answer,
+    apps::AppPageRead,
+    merge::MergedList,
     missing, own_profile,
-    reference::{self, Reference},
+    reference::{self, CompletionReference},
     shown,
 };
 use crate::{
-    call::{CallError, Sequel},
+    call::{CallContinuation, CallError},
     config::defaults,
     era,
     meta::nearest,
     name::{self, QUALIFIER},
-    pool::Slot,
+    pool::ServerSlot,
     protocol::{
         Message,
-        jsonrpc::Part,
-        mcp::{self, List, method},
+        jsonrpc::MessagePart,
+        mcp::{self, ListKind, method},
         modern::TASKS,
     },
     session::Session,
@@ -69,9 +69,9 @@ impl Views {
         &self,
         session: &Session,
         request: &Message,
-    ) -> Result<Outcome, CallError> {
+    ) -> Result<RequestOutcome, CallError> {
         let asked = request.method().unwrap_or_default();
-        if let Some(list) = List::of_method(asked) {
+        if let Some(list) = ListKind::of_method(asked) {
             return self.merged(session, request, list).await;
         }
         match asked {
@@ -80,12 +80,12 @@ impl Views {
                     own_profile(session, request, self.direct_capabilities(), INSTRUCTIONS);
                 Ok(answer(request, &profile))
             }
-            method::TOOLS_CALL => self.call(session, request, List::Tools).await,
-            method::PROMPTS_GET => self.call(session, request, List::Prompts).await,
+            method::TOOLS_CALL => self.call(session, request, ListKind::Tools).await,
+            method::PROMPTS_GET => self.call(session, request, ListKind::Prompts).await,
             method::RESOURCES_READ => {
                 // Boxed, here and below: a call of a tool need not have the room.
                 let (slot, request, reading) = Box::pin(self.resource(session, request)).await?;
-                let reading = reading.map(|reading| Box::new(reading) as Box<dyn Sequel>);
+                let reading = reading.map(|reading| Box::new(reading) as Box<dyn CallContinuation>);
                 self.exchange_with(slot, session, request, self.limits(), reading).await
             }
             method::RESOURCES_SUBSCRIBE | method::RESOURCES_UNSUBSCRIBE => {
@@ -107,15 +107,15 @@ impl Views {
         &self,
         session: &Session,
         request: &Message,
-    ) -> Result<(Arc<Slot>, Message, Option<Reading>), CallError> {
-        let uri = request.string(Part::Uri).ok_or_else(|| missing(request, "uri"))?;
+    ) -> Result<(Arc<ServerSlot>, Message, Option<AppPageRead>), CallError> {
+        let uri = request.string(MessagePart::Uri).ok_or_else(|| missing(request, "uri"))?;
         let found = self.place_of_resource(&uri, self.lister(session)).await;
         let (slot, own) = found.ok_or_else(|| CallError::UnknownResource { uri: shown(&uri) })?;
         if own == uri {
             return Ok((slot, request.clone(), None));
         }
-        let reading = Reading::new(slot.name());
-        Ok((slot, request.with(Part::Uri, &Value::from(own).to_string()), Some(reading)))
+        let reading = AppPageRead::new(slot.name());
+        Ok((slot, request.with(MessagePart::Uri, &Value::from(own).to_string()), Some(reading)))
     }
 
     /// Hands a request for an item of `list` to its server.
@@ -123,33 +123,43 @@ impl Views {
         &self,
         session: &Session,
         request: &Message,
-        list: List,
-    ) -> Result<Outcome, CallError> {
-        let qualified = request.string(Part::Name).ok_or_else(|| missing(request, "name"))?;
+        list: ListKind,
+    ) -> Result<RequestOutcome, CallError> {
+        let qualified =
+            request.string(MessagePart::Name).ok_or_else(|| missing(request, "name"))?;
         let (slot, item) = self.item(session, list, &qualified).await?;
         let item = serde_json::Value::from(item).to_string();
         // Nobody would know here whose a task is.
-        let renamed = era::without_tasks(request.with(Part::Name, &item));
+        let renamed = era::without_tasks(request.with(MessagePart::Name, &item));
         self.exchange(slot, session, renamed).await
     }
 
     /// Hands a request for completions to the server of what is to be completed.
-    async fn complete(&self, session: &Session, request: &Message) -> Result<Outcome, CallError> {
-        let text = request.part(Part::Reference);
-        let reference = Reference::read(text).map_err(|parameter| missing(request, parameter))?;
+    async fn complete(
+        &self,
+        session: &Session,
+        request: &Message,
+    ) -> Result<RequestOutcome, CallError> {
+        let text = request.part(MessagePart::Reference);
+        let reference =
+            CompletionReference::read(text).map_err(|parameter| missing(request, parameter))?;
         match reference {
-            Reference::Prompt(qualified) => {
-                let (slot, prompt) = self.item(session, List::Prompts, &qualified).await?;
-                let renamed =
-                    reference::renamed(text.unwrap_or_default(), &Reference::Prompt(prompt));
-                self.exchange(slot, session, request.with(Part::Reference, &renamed)).await
+            CompletionReference::Prompt(qualified) => {
+                let (slot, prompt) = self.item(session, ListKind::Prompts, &qualified).await?;
+                let renamed = reference::renamed(
+                    text.unwrap_or_default(),
+                    &CompletionReference::Prompt(prompt),
+                );
+                self.exchange(slot, session, request.with(MessagePart::Reference, &renamed)).await
             }
-            Reference::Resource(uri) => {
+            CompletionReference::Resource(uri) => {
                 let (owner, limits) = (self.lister(session), self.limits());
                 if let Some((slot, own)) = self.place_of_page(&uri, owner).await {
-                    let renamed =
-                        reference::renamed(text.unwrap_or_default(), &Reference::Resource(own));
-                    let request = request.with(Part::Reference, &renamed);
+                    let renamed = reference::renamed(
+                        text.unwrap_or_default(),
+                        &CompletionReference::Resource(own),
+                    );
+                    let request = request.with(MessagePart::Reference, &renamed);
                     return self.exchange(slot, session, request).await;
                 }
                 let found = self.catalog.server_of_template(&uri, owner, limits).await;
@@ -165,13 +175,13 @@ impl Views {
     async fn item(
         &self,
         session: &Session,
-        list: List,
+        list: ListKind,
         qualified: &str,
-    ) -> Result<(Arc<Slot>, String), CallError> {
+    ) -> Result<(Arc<ServerSlot>, String), CallError> {
         let Some((server, item)) = name::split_qualified(qualified) else {
             // A page knows the tools of its server by their own names.
             let slot = match list {
-                List::Tools => Box::pin(self.slot_of_page_calling(session, qualified)).await,
+                ListKind::Tools => Box::pin(self.slot_of_page_calling(session, qualified)).await,
                 _ => None,
             };
             let slot = slot.ok_or_else(|| self.unqualified(qualified.to_owned()))?;
@@ -189,7 +199,13 @@ impl Views {
 
     /// Returns the item of `slot` that is called `item`, or has it as its alias; else what was asked
     /// for, of which the server knows best what to say.
-    async fn meant(&self, session: &Session, slot: &Arc<Slot>, list: List, item: &str) -> String {
+    async fn meant(
+        &self,
+        session: &Session,
+        slot: &Arc<ServerSlot>,
+        list: ListKind,
+        item: &str,
+    ) -> String {
         let listing = self.catalog.listing(slot, list, self.lister(session), self.limits()).await;
         let items = listing.as_deref().map(Vec::as_slice).unwrap_or_default();
         let name = slot.name().qualify(item);
@@ -218,16 +234,16 @@ impl Views {
         &self,
         session: &Session,
         request: &Message,
-        list: List,
-    ) -> Result<Outcome, CallError> {
-        let cursor = request.string(Part::Cursor);
+        list: ListKind,
+    ) -> Result<RequestOutcome, CallError> {
+        let cursor = request.string(MessagePart::Cursor);
         let listings = self.catalog.all(list, self.lister(session), self.limits()).await;
         let items = listings.iter().flat_map(|(_, listing)| listing.iter());
         let bytes = items.map(|item| item.json().len()).sum();
         let (asked, is_modern) = (cursor.clone(), session.is_modern());
         let shows_pages = session.client().shows_pages();
         let merge = move || {
-            let mut merged = Merged::new(list, &listings, shows_pages);
+            let mut merged = MergedList::new(list, &listings, shows_pages);
             let page = merged.page(asked.as_deref(), defaults::LIST_PAGE_ITEMS).map(|page| {
                 if !is_modern {
                     return era::legacy_list(page, list);
@@ -243,6 +259,9 @@ impl Views {
         let page = page.ok_or_else(|| CallError::UnknownCursor {
             cursor: shown(cursor.as_deref().unwrap_or_default()),
         })?;
-        Ok(Outcome::Answer(Message::response(request.part(Part::Id).unwrap_or("null"), &page)))
+        Ok(RequestOutcome::Answer(Message::response(
+            request.part(MessagePart::Id).unwrap_or("null"),
+            &page,
+        )))
     }
 }

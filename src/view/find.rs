@@ -8,25 +8,28 @@ use serde_json::{Value, json};
 use super::Views;
 use crate::{
     call::CallError,
-    catalog::{KnownServer, Snapshot, UnreadServer},
+    catalog::{CatalogSnapshot, KnownServer, UnreadServer},
     config::defaults,
     holder::Holder,
-    meta::{ToolId, describe::Described},
+    meta::{ToolId, describe::DescribedTool},
     name::ServerName,
-    protocol::{RpcError, mcp::Item},
+    protocol::{RpcError, mcp::ListItem},
     redact,
-    search::{Explanation, Hit, Pattern, Place, Query, RequestWords, Strategy},
+    search::{
+        RankingStrategy, RelevanceTerms, ScoreExplanation, SearchHit, SearchPattern, SearchQuery,
+        ToolPosition,
+    },
 };
 
 /// What is looked for.
 #[derive(Clone, Debug, Default)]
-pub struct Wish<'a> {
+pub struct FindQuery<'a> {
     /// What the tool should do, in words; all tools where it is absent.
     pub text: Option<&'a str>,
     /// Only tools of this server.
     pub server: Option<&'a str>,
     /// How tools are ranked; as is configured where it is absent.
-    pub strategy: Option<Strategy>,
+    pub strategy: Option<RankingStrategy>,
     /// How many come before those that are wanted.
     pub offset: usize,
     /// How many are wanted.
@@ -39,14 +42,14 @@ pub struct Wish<'a> {
 #[derive(Debug)]
 pub struct KnownTools {
     /// What they are.
-    pub snapshot: Arc<Snapshot>,
+    pub snapshot: Arc<CatalogSnapshot>,
     /// Servers whose tools are not known.
     unread: Vec<UnreadServer>,
 }
 
 /// What was found.
 #[derive(Debug)]
-pub struct Found {
+pub struct FindResult {
     /// What it was found in.
     pub known: KnownTools,
     /// The tools, best first; in the order of their servers where nothing was searched for.
@@ -59,14 +62,14 @@ pub struct Found {
 #[derive(Debug)]
 pub struct FoundTool {
     /// Where it is.
-    pub place: Place,
+    pub place: ToolPosition,
     /// How well it fits, in a unit of the strategy; absent where nothing was searched for.
     pub score: Option<f64>,
     /// How much of what is looked for it accounts for, from 0 to 1; while servers are still being read,
     /// at most [`defaults::CONFIDENCE_MAX_UNREAD`].
     pub confidence: Option<f64>,
     /// The parts of the score, where they were asked for.
-    pub explanation: Option<Explanation>,
+    pub explanation: Option<ScoreExplanation>,
 }
 
 /// A tool as operators are shown it.
@@ -80,19 +83,19 @@ struct ShownTool<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     confidence: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    explanation: Option<&'a Explanation>,
+    explanation: Option<&'a ScoreExplanation>,
 }
 
 impl Views {
     /// Returns what is known of the tools of all servers. Those of which nothing is known are asked
-    /// first, for as long as [`Catalog::learn`](crate::catalog::Catalog::learn) waits: longest for those
+    /// first, for as long as [`CatalogConfig::learn`](crate::catalog::Catalog::learn) waits: longest for those
     /// that `sought` is about.
     ///
     /// # Cancel safety
     ///
     /// Safe.
     pub async fn known_tools(&self, sought: Option<&str>) -> KnownTools {
-        let sought = sought.map(RequestWords::of);
+        let sought = sought.map(RelevanceTerms::of);
         let unread = self.catalog.learn(self.limits(), sought.as_ref()).await;
         KnownTools { snapshot: self.catalog.snapshot().await, unread }
     }
@@ -111,8 +114,8 @@ impl Views {
         &self,
         holder: Holder,
         known: KnownTools,
-        wish: &Wish<'_>,
-    ) -> Result<Found, CallError> {
+        wish: &FindQuery<'_>,
+    ) -> Result<FindResult, CallError> {
         if let Some(server) = wish.server
             && self.pool.slot(server).is_none()
         {
@@ -125,7 +128,8 @@ impl Views {
             (_, Some(None)) => Vec::new(),
             (Some(text), only) => {
                 let strategy = wish.strategy.unwrap_or(self.config.load().search.strategy);
-                let embedder = self.catalog.embedder().filter(|_| strategy == Strategy::Hybrid);
+                let embedder =
+                    self.catalog.embedder().filter(|_| strategy == RankingStrategy::Hybrid);
                 let vector = match &embedder {
                     Some(embedder) => embedder.query(text).await,
                     None => None,
@@ -135,7 +139,7 @@ impl Views {
                 let n_tools: usize = snapshot.servers().iter().map(|one| one.tools.len()).sum();
                 let bytes = n_tools * defaults::SEARCH_BYTES_PER_TOOL;
                 let searching = self.desk.compute(holder, bytes, move |_| {
-                    let query = Query {
+                    let query = SearchQuery {
                         text: &text,
                         strategy,
                         // A client that makes up a cursor may begin anywhere.
@@ -144,7 +148,7 @@ impl Views {
                         vector: vector.as_deref(),
                     };
                     let hits = snapshot.search(&query);
-                    let shown = |hit: &Hit| FoundTool {
+                    let shown = |hit: &SearchHit| FoundTool {
                         place: hit.place,
                         score: Some(hit.score),
                         confidence: Some(hit.confidence),
@@ -172,7 +176,11 @@ impl Views {
     /// # Cancel safety
     ///
     /// Safe.
-    pub async fn grep(&self, pattern: Pattern, limit: usize) -> Result<Found, Box<RpcError>> {
+    pub async fn grep(
+        &self,
+        pattern: SearchPattern,
+        limit: usize,
+    ) -> Result<FindResult, Box<RpcError>> {
         let known = self.known_tools(None).await;
         let snapshot = Arc::clone(&known.snapshot);
         // How long it takes is for the pattern to say.
@@ -182,27 +190,30 @@ impl Views {
     }
 }
 
-fn all_tools(snapshot: &Snapshot, only: Option<usize>) -> impl Iterator<Item = Place> {
+fn all_tools(
+    snapshot: &CatalogSnapshot,
+    only: Option<usize>,
+) -> impl Iterator<Item = ToolPosition> {
     let servers = snapshot.servers().iter().enumerate();
-    servers
-        .filter(move |(server, _)| only.is_none_or(|only| only == *server))
-        .flat_map(|(server, known)| (0..known.tools.len()).map(move |tool| Place { server, tool }))
+    servers.filter(move |(server, _)| only.is_none_or(|only| only == *server)).flat_map(
+        |(server, known)| (0..known.tools.len()).map(move |tool| ToolPosition { server, tool }),
+    )
 }
 
 impl FoundTool {
-    fn listed(place: Place) -> Self {
+    fn listed(place: ToolPosition) -> Self {
         Self { place, score: None, confidence: None, explanation: None }
     }
 }
 
 impl KnownTools {
-    fn cut(self, mut tools: Vec<FoundTool>, limit: usize) -> Found {
+    fn cut(self, mut tools: Vec<FoundTool>, limit: usize) -> FindResult {
         let has_more = tools.len() > limit;
         tools.truncate(limit);
         for found in &mut tools {
             found.confidence = found.confidence.map(|confidence| self.confidence(confidence));
         }
-        Found { known: self, tools, has_more }
+        FindResult { known: self, tools, has_more }
     }
 
     /// Returns the servers whose tools are not known, and why, fit to be shown.
@@ -225,9 +236,9 @@ impl KnownTools {
     }
 }
 
-impl Found {
+impl FindResult {
     /// Returns the tools with their servers and definitions.
-    pub fn each(&self) -> impl Iterator<Item = (&FoundTool, &KnownServer, &Item)> {
+    pub fn each(&self) -> impl Iterator<Item = (&FoundTool, &KnownServer, &ListItem)> {
         self.tools.iter().filter_map(|found| {
             let (server, item) = self.known.snapshot.at(found.place)?;
             Some((found, server, item))
@@ -260,6 +271,6 @@ impl Found {
     }
 }
 
-fn summary(server: &KnownServer, item: &Item) -> String {
-    Described::new(ToolId::new(server.name.as_str(), &item.key), item.json()).summary()
+fn summary(server: &KnownServer, item: &ListItem) -> String {
+    DescribedTool::new(ToolId::new(server.name.as_str(), &item.key), item.json()).summary()
 }

@@ -10,28 +10,28 @@ use sha2::{Digest as _, Sha256};
 
 use super::alias;
 use crate::{
-    catalog::{Collision, Listing},
+    catalog::{Listing, NameCollision},
     name::ServerName,
     protocol::{
         apps,
-        mcp::{Item, List},
+        mcp::{ListItem, ListKind},
     },
 };
 
 /// A merged list.
 #[derive(Debug)]
-pub(super) struct Merged<'a> {
-    list: List,
+pub(super) struct MergedList<'a> {
+    list: ListKind,
     items: Vec<Placed<'a>>,
     /// What is called as something before it, and therefore left out.
-    pub(super) collisions: Vec<Collision>,
+    pub(super) collisions: Vec<NameCollision>,
 }
 
 /// One item of it.
 #[derive(Clone, Debug)]
 struct Placed<'a> {
     server: &'a ServerName,
-    item: &'a Item,
+    item: &'a ListItem,
     /// What it is called, where that is not what its server calls it: a tool or a prompt, or a page.
     name: Option<String>,
     /// Its name is made from another one, which clients would not take.
@@ -57,11 +57,11 @@ impl Placed<'_> {
     }
 }
 
-impl<'a> Merged<'a> {
+impl<'a> MergedList<'a> {
     /// Merges the lists of servers that come in the order of their names.
     /// Tools for pages are for a client that `shows_pages`.
     pub(super) fn new(
-        list: List,
+        list: ListKind,
         listings: &'a [(ServerName, Listing)],
         shows_pages: bool,
     ) -> Self {
@@ -99,7 +99,7 @@ impl<'a> Merged<'a> {
         let first = &mut self.items[at];
         let is_better = first.is_alias && !placed.is_alias;
         let lost = if is_better { std::mem::replace(first, placed) } else { placed };
-        self.collisions.push(Collision {
+        self.collisions.push(NameCollision {
             list: self.list.member(),
             item: lost.called().to_owned(),
             server: first.server.clone(),
@@ -159,30 +159,30 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::protocol::mcp::Page;
+    use crate::protocol::mcp::ListPage;
 
-    fn listings(list: List, all: &[(&str, &[&str])]) -> Vec<(ServerName, Listing)> {
+    fn listings(list: ListKind, all: &[(&str, &[&str])]) -> Vec<(ServerName, Listing)> {
         let of = |keys: &[&str]| {
             let item = |key: &&str| match list {
-                List::Tools => json!({ "name": key, "inputSchema": { "type": "object" } }),
-                List::Prompts => json!({ "name": key }),
-                List::Resources => json!({ "uri": key, "name": "n" }),
-                List::ResourceTemplates => json!({ "uriTemplate": key, "name": "n" }),
+                ListKind::Tools => json!({ "name": key, "inputSchema": { "type": "object" } }),
+                ListKind::Prompts => json!({ "name": key }),
+                ListKind::Resources => json!({ "uri": key, "name": "n" }),
+                ListKind::ResourceTemplates => json!({ "uriTemplate": key, "name": "n" }),
             };
             let items: Vec<Value> = keys.iter().map(item).collect();
             let result = json!({ list.member(): items }).to_string();
-            Listing::new(Page::read(list, &result).expect("a list").items)
+            Listing::new(ListPage::read(list, &result).expect("a list").items)
         };
         let name = |name: &str| ServerName::new(name).expect("a name");
         all.iter().map(|(server, keys)| (name(server), of(keys))).collect()
     }
 
-    fn called(merged: &Merged<'_>) -> Vec<String> {
+    fn called(merged: &MergedList<'_>) -> Vec<String> {
         merged.items.iter().map(|placed| placed.called().to_owned()).collect()
     }
 
-    fn lost(merged: &Merged<'_>) -> Vec<(String, String, String)> {
-        let told = |found: &Collision| {
+    fn lost(merged: &MergedList<'_>) -> Vec<(String, String, String)> {
+        let told = |found: &NameCollision| {
             (found.item.clone(), found.server.to_string(), found.left_out.to_string())
         };
         merged.collisions.iter().map(told).collect()
@@ -194,13 +194,13 @@ mod tests {
 
     #[test]
     fn names_of_two_servers_never_meet_and_uris_lead_to_the_first_one() {
-        let tools = listings(List::Tools, &[("a", &["x"]), ("b", &["x"])]);
-        let merged = Merged::new(List::Tools, &tools, true);
+        let tools = listings(ListKind::Tools, &[("a", &["x"]), ("b", &["x"])]);
+        let merged = MergedList::new(ListKind::Tools, &tools, true);
         assert_eq!((called(&merged), lost(&merged)), (vec!["a__x".into(), "b__x".into()], vec![]));
 
-        for list in [List::Resources, List::ResourceTemplates] {
+        for list in [ListKind::Resources, ListKind::ResourceTemplates] {
             let all = listings(list, &[("a", &["r:1"]), ("b", &["r:2", "r:1"]), ("c", &["r:1"])]);
-            let merged = Merged::new(list, &all, true);
+            let merged = MergedList::new(list, &all, true);
             assert_eq!(called(&merged), ["r:1", "r:2"]);
             assert_eq!(lost(&merged), [words("r:1", "a", "b"), words("r:1", "a", "c")]);
         }
@@ -211,8 +211,8 @@ mod tests {
         let alias = alias::exposed(&ServerName::new("a").expect("a name"), "page.click");
         let plain = alias.strip_prefix("a__").expect("it is in front");
         for keys in [["page.click", plain], [plain, "page.click"]] {
-            let all = listings(List::Tools, &[("a", &keys)]);
-            let merged = Merged::new(List::Tools, &all, true);
+            let all = listings(ListKind::Tools, &[("a", &keys)]);
+            let merged = MergedList::new(ListKind::Tools, &all, true);
             assert_eq!(merged.items[0].item.key, plain);
             assert_eq!(
                 (called(&merged), lost(&merged)),
@@ -224,8 +224,8 @@ mod tests {
 
     #[test]
     fn a_list_that_is_long_has_pages_and_a_cursor_of_another_list_is_none() {
-        let all = listings(List::Prompts, &[("a", &["1", "2", "3"]), ("b", &["1", "2"])]);
-        let merged = Merged::new(List::Prompts, &all, true);
+        let all = listings(ListKind::Prompts, &[("a", &["1", "2", "3"]), ("b", &["1", "2"])]);
+        let merged = MergedList::new(ListKind::Prompts, &all, true);
         let page = |cursor: Option<&str>| -> Value {
             serde_json::from_str(&merged.page(cursor, 2).expect("a page")).expect("JSON")
         };
@@ -240,7 +240,7 @@ mod tests {
         assert_eq!((names, cursor), (called(&merged), None));
 
         let next = page(None)["nextCursor"].as_str().expect("more").to_owned();
-        let shorter = Merged::new(List::Prompts, &all[..1], true);
+        let shorter = MergedList::new(ListKind::Prompts, &all[..1], true);
         assert_eq!(shorter.page(Some(&next), 2), None);
         let mark = merged.mark();
         for odd in

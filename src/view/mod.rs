@@ -14,22 +14,22 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     budget,
-    call::{self, CallError, Exchange, Sequel},
+    call::{self, CallContinuation, CallError, Exchange},
     catalog::Catalog,
     config::{Config, RootView, defaults, diff::ServerDiff},
-    connection::{Announcement, Limits, Owner},
+    connection::{Announcement, ConnectionLimits, SessionOwner},
     meta::nearest,
     name::ServerName,
-    pool::{Guest, Pool, Slot},
+    pool::{OneShotClient, Pool, ServerSlot},
     protocol::{
-        Level, Message,
-        jsonrpc::Part,
+        LoggingLevel, Message,
+        jsonrpc::MessagePart,
         mcp::{self, method},
         version,
     },
     provision::Provisioner,
     redact,
-    session::{Refused, Resumed, Scope, Session, Sessions},
+    session::{ResumeOutcome, ServerScope, Session, SessionRegistry, WatchRefusal},
 };
 
 pub mod alias;
@@ -46,9 +46,9 @@ mod reference;
 mod resolve;
 mod task;
 
-pub use find::{Found, FoundTool, KnownTools, Wish};
-pub use resolve::Resolved;
-pub use task::Background;
+pub use find::{FindQuery, FindResult, FoundTool, KnownTools};
+pub use resolve::ResolvedTool;
+pub use task::BackgroundCall;
 
 /// A view.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,19 +83,19 @@ pub enum Choice {
 #[derive(Debug)]
 pub struct Views {
     pool: Arc<Pool>,
-    sessions: Arc<Sessions>,
+    sessions: Arc<SessionRegistry>,
     catalog: Arc<Catalog>,
     provisioner: Arc<Provisioner>,
     config: ArcSwap<Config>,
     /// Who looks at what servers offer that have a connection for each client, where the client
     /// itself cannot be told from others.
-    onlooker: Owner,
+    onlooker: SessionOwner,
     /// What the tools of the view `meta` remember.
-    desk: Arc<meta::Desk>,
+    desk: Arc<meta::MetaState>,
 }
 
 /// What becomes of a request.
-pub enum Outcome {
+pub enum RequestOutcome {
     /// We answer it ourselves.
     Answer(Bytes),
     /// A server answers it.
@@ -104,11 +104,11 @@ pub enum Outcome {
 
 impl View {
     /// Returns which servers a client's session at this view is about.
-    pub fn scope(&self) -> Scope {
+    pub fn scope(&self) -> ServerScope {
         match self {
-            Self::Direct => Scope::Every,
-            Self::Meta => Scope::Tools,
-            Self::Passthrough { server, .. } => Scope::One(server.clone()),
+            Self::Direct => ServerScope::Every,
+            Self::Meta => ServerScope::Tools,
+            Self::Passthrough { server, .. } => ServerScope::One(server.clone()),
         }
     }
 }
@@ -117,20 +117,20 @@ impl Views {
     /// Returns the views over `pool`.
     pub fn new(
         pool: Arc<Pool>,
-        sessions: Arc<Sessions>,
+        sessions: Arc<SessionRegistry>,
         catalog: Arc<Catalog>,
         provisioner: Arc<Provisioner>,
         config: Arc<Config>,
     ) -> Self {
-        let (config, onlooker) = (ArcSwap::new(config), Owner::onlooker());
-        let desk = Arc::<meta::Desk>::default();
-        let comfort: Weak<meta::Desk> = Arc::downgrade(&desk);
+        let (config, onlooker) = (ArcSwap::new(config), SessionOwner::onlooker());
+        let desk = Arc::<meta::MetaState>::default();
+        let comfort: Weak<meta::MetaState> = Arc::downgrade(&desk);
         budget::global().reclaims(comfort);
         Self { pool, sessions, catalog, provisioner, config, onlooker, desk }
     }
 
     /// Returns the sessions of the clients.
-    pub fn sessions(&self) -> &Arc<Sessions> {
+    pub fn sessions(&self) -> &Arc<SessionRegistry> {
         &self.sessions
     }
 
@@ -253,9 +253,16 @@ impl Views {
     /// # Cancel safety
     ///
     /// Safe: nothing was sent to a server yet that could not be sent again.
-    pub async fn handle(&self, view: &View, session: &Session, request: &Message) -> Outcome {
+    pub async fn handle(
+        &self,
+        view: &View,
+        session: &Session,
+        request: &Message,
+    ) -> RequestOutcome {
         self.try_handle(view, session, request).await.unwrap_or_else(|error| {
-            Outcome::Answer(error.to_rpc().for_era(session.era()).render(request.part(Part::Id)))
+            RequestOutcome::Answer(
+                error.to_rpc().for_era(session.era()).render(request.part(MessagePart::Id)),
+            )
         })
     }
 
@@ -264,7 +271,7 @@ impl Views {
         view: &View,
         session: &Session,
         request: &Message,
-    ) -> Result<Outcome, CallError> {
+    ) -> Result<RequestOutcome, CallError> {
         if session.is_modern()
             && let Some(handled) = self.modern(view, request).await
         {
@@ -279,7 +286,7 @@ impl Views {
             }
         };
         if let Some(level) = session.introduction().and_then(|introduction| introduction.level)
-            && let Outcome::Exchange(exchange) = &outcome
+            && let RequestOutcome::Exchange(exchange) = &outcome
         {
             self.lower_level(session, exchange.server(), level).await?;
         }
@@ -316,10 +323,10 @@ impl Views {
     /// Returns what a client's request to a server becomes.
     async fn exchange(
         &self,
-        slot: Arc<Slot>,
+        slot: Arc<ServerSlot>,
         session: &Session,
         request: Message,
-    ) -> Result<Outcome, CallError> {
+    ) -> Result<RequestOutcome, CallError> {
         self.exchange_with(slot, session, request, self.limits(), None).await
     }
 
@@ -327,38 +334,42 @@ impl Views {
     /// becomes of its outcome.
     async fn exchange_with(
         &self,
-        slot: Arc<Slot>,
+        slot: Arc<ServerSlot>,
         session: &Session,
         request: Message,
-        limits: Limits,
-        sequel: Option<Box<dyn Sequel>>,
-    ) -> Result<Outcome, CallError> {
-        if request.part(Part::RequestState).is_some() {
-            let id = request.part(Part::Id).unwrap_or("null");
+        limits: ConnectionLimits,
+        sequel: Option<Box<dyn CallContinuation>>,
+    ) -> Result<RequestOutcome, CallError> {
+        if request.part(MessagePart::RequestState).is_some() {
+            let id = request.part(MessagePart::Id).unwrap_or("null");
             // Boxed: a request that begins need not have the room.
             match Box::pin(self.sessions.resume(slot.name(), &request)).await? {
-                Resumed::Foreign => {}
-                Resumed::Exchange(exchange) => return Ok(Outcome::Exchange(exchange)),
-                Resumed::Asked(result) => {
-                    return Ok(Outcome::Answer(Message::response(id, &result)));
+                ResumeOutcome::Foreign => {}
+                ResumeOutcome::Exchange(exchange) => return Ok(RequestOutcome::Exchange(exchange)),
+                ResumeOutcome::Asked(result) => {
+                    return Ok(RequestOutcome::Answer(Message::response(id, &result)));
                 }
             }
         }
         let guest = self.guest(&slot, session).await;
-        let owner = guest.as_ref().map(Guest::owner).or(session.owner());
+        let owner = guest.as_ref().map(OneShotClient::owner).or(session.owner());
         let mut exchange =
             Exchange::new(slot, owner, session.client(), session.holder(), request, limits);
         if let Some(sequel) = sequel {
             exchange = exchange.with_sequel(sequel, self.desk.computer.clone());
         }
-        Ok(Outcome::Exchange(Box::new(exchange.of_guest(guest))))
+        Ok(RequestOutcome::Exchange(Box::new(exchange.of_guest(guest))))
     }
 
     /// Sets the log level that a client wants to see.
-    async fn set_level(&self, session: &Session, request: &Message) -> Result<Outcome, CallError> {
-        let name = request.string(Part::Level).ok_or_else(|| missing(request, "level"))?;
-        let level =
-            Level::named(&name).ok_or_else(|| CallError::UnknownLevel { level: shown(&name) })?;
+    async fn set_level(
+        &self,
+        session: &Session,
+        request: &Message,
+    ) -> Result<RequestOutcome, CallError> {
+        let name = request.string(MessagePart::Level).ok_or_else(|| missing(request, "level"))?;
+        let level = LoggingLevel::named(&name)
+            .ok_or_else(|| CallError::UnknownLevel { level: shown(&name) })?;
         self.sessions.set_level(session, level).await;
         Ok(answer(request, &json!({})))
     }
@@ -367,9 +378,9 @@ impl Views {
     async fn watch(
         &self,
         session: &Session,
-        slot: &Arc<Slot>,
+        slot: &Arc<ServerSlot>,
         request: &Message,
-    ) -> Result<Outcome, CallError> {
+    ) -> Result<RequestOutcome, CallError> {
         let asked = request.method().unwrap_or_default();
         if !slot.is_standing() {
             return Err(nothing_is_kept(asked));
@@ -377,7 +388,7 @@ impl Views {
         if session.id().is_none() {
             return Err(CallError::NoSession { method: asked.to_owned() });
         }
-        let uri = request.string(Part::Uri).ok_or_else(|| missing(request, "uri"))?;
+        let uri = request.string(MessagePart::Uri).ok_or_else(|| missing(request, "uri"))?;
         if asked == method::RESOURCES_UNSUBSCRIBE {
             self.sessions.unwatch(session, slot, &uri).await;
             return Ok(answer(request, &json!({})));
@@ -390,17 +401,22 @@ impl Views {
         }
         match watched {
             Ok(()) => Ok(answer(request, &json!({}))),
-            Err(Refused::ByServer(error)) => {
-                let id = request.part(Part::Id).unwrap_or("null");
-                Ok(Outcome::Answer(Message::error(id, &error)))
+            Err(WatchRefusal::ByServer(error)) => {
+                let id = request.part(MessagePart::Id).unwrap_or("null");
+                Ok(RequestOutcome::Answer(Message::error(id, &error)))
             }
-            Err(Refused::Full) => Err(CallError::TooManyWatched { max: defaults::WATCHED_MAX }),
+            Err(WatchRefusal::Full) => {
+                Err(CallError::TooManyWatched { max: defaults::WATCHED_MAX })
+            }
         }
     }
 
-    fn limits(&self) -> Limits {
+    fn limits(&self) -> ConnectionLimits {
         let config = self.config.load();
-        Limits { silence: config.service.request_timeout, total: config.service.max_total_timeout }
+        ConnectionLimits {
+            silence: config.service.request_timeout,
+            total: config.service.max_total_timeout,
+        }
     }
 
     fn unknown_server(&self, name: &str) -> CallError {
@@ -411,9 +427,9 @@ impl Views {
 }
 
 /// Returns our answer to `request`.
-fn answer(request: &Message, result: &Value) -> Outcome {
-    let id = request.part(Part::Id).unwrap_or("null");
-    Outcome::Answer(Message::response(id, &result.to_string()))
+fn answer(request: &Message, result: &Value) -> RequestOutcome {
+    let id = request.part(MessagePart::Id).unwrap_or("null");
+    RequestOutcome::Answer(Message::response(id, &result.to_string()))
 }
 
 /// Returns the `initialize` result of the gateway itself.
@@ -427,7 +443,7 @@ fn own_profile(
     if session.id().is_none() {
         mcp::leave_out_notices(&mut capabilities);
     }
-    let asked = request.string(Part::ProtocolVersion);
+    let asked = request.string(MessagePart::ProtocolVersion);
     let version = version::negotiate(asked.as_deref());
     let mut server = mcp::implementation();
     if !version::has_titles(version)

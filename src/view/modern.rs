@@ -6,24 +6,24 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 
-use super::{Outcome, View, Views, alias, direct, passthrough};
+use super::{RequestOutcome, View, Views, alias, direct, passthrough};
 use crate::{
     call::{self, CallError},
     config::defaults,
-    connection::{Limits, Owner},
-    era::{self, subscription::Filter},
+    connection::{ConnectionLimits, SessionOwner},
+    era::{self, subscription::SubscriptionFilter},
     name::{self, ServerName},
-    pool::{Guest, Slot, Wants},
+    pool::{ClientDemand, OneShotClient, ServerSlot},
     protocol::{
-        Era, Level, Message, apps,
-        headers::Mirrored,
-        jsonrpc::Part,
-        mcp::{self, Profile, method},
+        Era, LoggingLevel, Message, apps,
+        headers::HeaderParameter,
+        jsonrpc::MessagePart,
+        mcp::{self, ServerProfile, method},
         modern::SERVER_INFO,
-        task::Offer,
+        task::TaskCapability,
         version,
     },
-    session::{Passing, Scope, Session},
+    session::{EphemeralSession, ServerScope, Session},
 };
 
 impl Views {
@@ -32,7 +32,7 @@ impl Views {
         &self,
         view: &View,
         request: &Message,
-    ) -> Option<Result<Outcome, CallError>> {
+    ) -> Option<Result<RequestOutcome, CallError>> {
         let asked = request.method().unwrap_or_default();
         if method::NOT_MODERN.contains(&asked) {
             return Some(Err(CallError::UnknownMethod {
@@ -45,8 +45,8 @@ impl Views {
         }
         Some(self.discover(view).await.map(|found| {
             let result = era::decorate(&found.to_string(), method::DISCOVER, None);
-            let id = request.part(Part::Id).unwrap_or("null");
-            Outcome::Answer(Message::response(id, &result))
+            let id = request.part(MessagePart::Id).unwrap_or("null");
+            RequestOutcome::Answer(Message::response(id, &result))
         }))
     }
 
@@ -62,9 +62,9 @@ impl Views {
             View::Passthrough { server, .. } => server,
         };
         let slot = self.slot_of(server)?;
-        let told = |profile: &Profile| {
+        let told = |profile: &ServerProfile| {
             let is_everybodys = slot.is_standing() && !slot.is_owned();
-            let tasks = if is_everybodys { slot.tasks() } else { Offer::Nothing };
+            let tasks = if is_everybodys { slot.tasks() } else { TaskCapability::Nothing };
             discovery(profile, is_everybodys, tasks)
         };
         if let Some(profile) = self.known(&slot).await {
@@ -85,31 +85,35 @@ impl Views {
     }
 
     /// Returns what a server has said of itself, if it is there at once.
-    async fn known(&self, slot: &Arc<Slot>) -> Option<Profile> {
+    async fn known(&self, slot: &Arc<ServerSlot>) -> Option<ServerProfile> {
         let patience = defaults::DISCOVER_PATIENCE;
-        let limits = Limits { silence: patience, total: patience };
+        let limits = ConnectionLimits { silence: patience, total: patience };
         let lease = call::connect(slot, Some(&self.onlooker), limits).await.ok()?;
         lease.connection.profile().cloned()
     }
 
     /// Returns for whom lists are read: nobody knows a client of this era again, so that one who is
     /// none looks for all of them where each client has its own connection.
-    pub(super) fn lister<'a>(&'a self, session: &'a Session) -> Option<&'a Owner> {
+    pub(super) fn lister<'a>(&'a self, session: &'a Session) -> Option<&'a SessionOwner> {
         session.owner().or_else(|| session.is_modern().then_some(&self.onlooker))
     }
 
     /// Returns the client of a request as one that has a connection of its own until it is answered,
     /// where each client has one and this one cannot be told from others.
-    pub(super) async fn guest(&self, slot: &Slot, session: &Session) -> Option<Guest> {
+    pub(super) async fn guest(
+        &self,
+        slot: &ServerSlot,
+        session: &Session,
+    ) -> Option<OneShotClient> {
         let introduction = session.introduction().filter(|_| slot.is_owned())?;
         let guest = self.sessions.guest(&introduction.capabilities);
-        let wants = || Wants { level: introduction.level, ..Wants::default() };
+        let wants = || ClientDemand { level: introduction.level, ..ClientDemand::default() };
         // Boxed: those who are no guests need not have the room.
         Box::pin(slot.want(Some(guest.owner()), wants)).await;
         Some(guest)
     }
 
-    fn slot_of(&self, server: &ServerName) -> Result<Arc<Slot>, CallError> {
+    fn slot_of(&self, server: &ServerName) -> Result<Arc<ServerSlot>, CallError> {
         self.pool.slot(server.as_str()).ok_or_else(|| self.unknown_server(server.as_str()))
     }
 
@@ -119,7 +123,7 @@ impl Views {
         &self,
         session: &Session,
         server: &ServerName,
-        level: Level,
+        level: LoggingLevel,
     ) -> Result<(), CallError> {
         let Some(slot) = self.pool.slot(server.as_str()) else { return Ok(()) };
         let live = slot.live(session.owner());
@@ -130,7 +134,7 @@ impl Views {
         {
             return Ok(());
         }
-        let told = self.sessions.pass(Scope::One(server.clone()), Some(level));
+        let told = self.sessions.pass(ServerScope::One(server.clone()), Some(level));
         // A server that is not there yet must know it before it gets the request.
         let _lease = match live {
             Some(_) => None,
@@ -143,9 +147,10 @@ impl Views {
 
     /// Returns the arguments of a tool call that its headers must repeat, as far as the tool's schema
     /// was read.
-    pub fn mirrored(&self, view: &View, request: &Message) -> Vec<Mirrored> {
-        let tool =
-            request.string(Part::Name).filter(|_| request.method() == Some(method::TOOLS_CALL));
+    pub fn mirrored(&self, view: &View, request: &Message) -> Vec<HeaderParameter> {
+        let tool = request
+            .string(MessagePart::Name)
+            .filter(|_| request.method() == Some(method::TOOLS_CALL));
         let Some(tool) = tool else { return Vec::new() };
         match view {
             View::Passthrough { server, .. } => {
@@ -165,7 +170,7 @@ impl Views {
 
     /// Opens what a client of `view` listens with. It hears everything; [`Views::honour`] says what
     /// of it the client is told.
-    pub fn listen(&self, view: &View) -> Passing {
+    pub fn listen(&self, view: &View) -> EphemeralSession {
         self.sessions.pass(view.scope(), None)
     }
 
@@ -175,7 +180,12 @@ impl Views {
     /// # Cancel safety
     ///
     /// Safe: what is watched is so for as long as the listener is there.
-    pub async fn honour(&self, view: &View, listener: &Session, asked: &Filter) -> Filter {
+    pub async fn honour(
+        &self,
+        view: &View,
+        listener: &Session,
+        asked: &SubscriptionFilter,
+    ) -> SubscriptionFilter {
         let (mut honoured, slot) = match view {
             View::Meta => return asked.told_by(&self.meta_capabilities()),
             View::Direct => (asked.told_by(&direct::capabilities()), None),
@@ -184,7 +194,7 @@ impl Views {
                 // Of what happens on the connection of another client, or of each request, nobody
                 // else is told.
                 let slot = slot.filter(|slot| slot.is_standing() && !slot.is_owned());
-                let Some(slot) = slot else { return Filter::default() };
+                let Some(slot) = slot else { return SubscriptionFilter::default() };
                 let found = self.discover(view).await.unwrap_or_default();
                 (asked.told_by(&found["capabilities"]), Some(slot))
             }
@@ -206,13 +216,13 @@ impl Views {
     /// Returns whose resources these are, of `slot` where that is known, and what those call them.
     async fn places(
         &self,
-        slot: Option<Arc<Slot>>,
+        slot: Option<Arc<ServerSlot>>,
         uris: &[String],
-    ) -> Vec<(Arc<Slot>, Vec<String>)> {
+    ) -> Vec<(Arc<ServerSlot>, Vec<String>)> {
         if let Some(slot) = slot {
             return vec![(slot, uris.to_vec())];
         }
-        let mut places: BTreeMap<ServerName, (Arc<Slot>, Vec<String>)> = BTreeMap::new();
+        let mut places: BTreeMap<ServerName, (Arc<ServerSlot>, Vec<String>)> = BTreeMap::new();
         let until = Instant::now() + defaults::SUBSCRIBE_PATIENCE;
         for uri in uris.iter().take(defaults::WATCHED_MAX) {
             let looking = self.place_of_resource(uri, None);
@@ -231,14 +241,14 @@ impl Views {
     async fn watch_uris(
         &self,
         listener: &Session,
-        slot: &Arc<Slot>,
+        slot: &Arc<ServerSlot>,
         uris: &[String],
     ) -> Vec<String> {
         if uris.is_empty() {
             return Vec::new();
         }
         let patience = defaults::SUBSCRIBE_PATIENCE;
-        let limits = Limits { silence: patience, total: patience };
+        let limits = ConnectionLimits { silence: patience, total: patience };
         // Nobody else may ever need the connection. One that is not there in time is told later.
         if let Ok(lease) = call::connect(slot, None, limits).await
             && let Some(profile) = lease.connection.profile()
@@ -250,14 +260,14 @@ impl Views {
     }
 }
 
-fn has_subscriptions(profile: &Profile) -> bool {
+fn has_subscriptions(profile: &ServerProfile) -> bool {
     let capabilities = profile.result.get("capabilities");
     capabilities.is_some_and(|all| all["resources"]["subscribe"] == true)
 }
 
 /// Returns what a server says of itself, as a client of the modern era is told it. Without a
 /// connection that is everybody's, nobody is told of changes.
-fn discovery(profile: &Profile, is_everybodys: bool, tasks: Offer) -> Value {
+fn discovery(profile: &ServerProfile, is_everybodys: bool, tasks: TaskCapability) -> Value {
     let mut result = profile.for_modern_client(is_everybodys, tasks);
     if let Some(capabilities) = result.get_mut("capabilities").and_then(Value::as_object_mut) {
         // Log messages belong to a request, and need no memory.
@@ -281,7 +291,7 @@ fn own_discovery(capabilities: Value, instructions: &str) -> Value {
 mod tests {
     use super::*;
 
-    fn profile() -> Profile {
+    fn profile() -> ServerProfile {
         let result = json!({
             "protocolVersion": "2025-06-18",
             "capabilities": {
@@ -290,13 +300,13 @@ mod tests {
             },
             "serverInfo": { "name": "a", "version": "1" }, "instructions": "i", "_meta": { "x": 1 },
         });
-        Profile::read(&result.to_string()).expect("a profile")
+        ServerProfile::read(&result.to_string()).expect("a profile")
     }
 
     #[test]
     fn what_a_server_said_in_its_handshake_is_told_in_the_words_of_the_era() {
         assert_eq!(
-            discovery(&profile(), true, Offer::ById),
+            discovery(&profile(), true, TaskCapability::ById),
             json!({
                 "resultType": "complete", "ttlMs": 0, "cacheScope": "private",
                 "supportedVersions": version::SERVED, "instructions": "i",
@@ -312,7 +322,7 @@ mod tests {
     #[test]
     fn where_nobody_could_be_told_of_changes_none_are_promised() {
         assert_eq!(
-            discovery(&profile(), false, Offer::Nothing)["capabilities"],
+            discovery(&profile(), false, TaskCapability::Nothing)["capabilities"],
             json!({ "tools": {}, "logging": {}, "resources": {} })
         );
     }

@@ -13,32 +13,32 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::{Views, calling::call_of, resolve::Resolved, shown};
+use super::{Views, calling::call_of, resolve::ResolvedTool, shown};
 use crate::{
     call::{CallError, Exchange},
     catalog::Listing,
     compute::StopFlag,
     config::defaults,
-    connection::{Aside, Event, Limits},
+    connection::{CallEvent, ConnectionLimits, SideMessage},
     holder::Holder,
-    meta::{ToolId, Verdict, Wanted, nearest},
+    meta::{ArgumentVerdict, RequestedTool, ToolId, nearest},
     name::ServerName,
-    pool::{Guest, Slot},
+    pool::{OneShotClient, ServerSlot},
     protocol::{
-        Members, Message, RpcError,
+        Message, ObjectMembers, RpcError,
         error::{INTERNAL_ERROR, INVALID_PARAMS, RESOURCE_NOT_FOUND},
-        jsonrpc::Part,
-        mcp::{List, method},
+        jsonrpc::MessagePart,
+        mcp::{ListKind, method},
     },
     redact,
-    session::{Scope, Session},
+    session::{ServerScope, Session},
 };
 
 /// What an operator wants to have called.
 #[derive(Clone, Debug)]
-pub struct Call<'a> {
+pub struct OperatorCall<'a> {
     /// The tool.
-    pub tool: &'a Wanted,
+    pub tool: &'a RequestedTool,
     /// Its arguments, as the JSON text of an object.
     pub args: &'a str,
     /// How long it may take, the time to connect included; never longer than any request.
@@ -50,7 +50,7 @@ pub struct Call<'a> {
 }
 
 /// A call that can be sent.
-pub struct Begun {
+pub struct PreparedCall {
     /// What the tool is called.
     pub id: ToolId,
     /// The call; the first [`Exchange::next`] sends it.
@@ -63,7 +63,7 @@ pub struct Begun {
 #[derive(Debug)]
 pub struct CheckedCall {
     /// The tool.
-    pub tool: Resolved,
+    pub tool: ResolvedTool,
     /// The request that calls it.
     pub request: Message,
     /// Why the arguments were not checked, if that is so.
@@ -72,7 +72,7 @@ pub struct CheckedCall {
 
 /// A list of several servers, or of one.
 #[derive(Debug)]
-pub struct Listed {
+pub struct OperatorList {
     /// The lists, in the order of the servers' names.
     pub listings: Vec<(ServerName, Listing)>,
     /// The servers whose list is not known, and why.
@@ -110,9 +110,9 @@ impl Views {
     /// Safe: the reads go on for others.
     pub async fn operator_list(
         &self,
-        list: List,
+        list: ListKind,
         server: Option<&str>,
-    ) -> Result<Listed, Box<RpcError>> {
+    ) -> Result<OperatorList, Box<RpcError>> {
         let (lister, limits) = (Some(&self.onlooker), self.limits());
         let Some(server) = server else {
             let (mut listings, mut unavailable) = (Vec::new(), Vec::new());
@@ -125,12 +125,12 @@ impl Views {
                     }
                 }
             }
-            return Ok(Listed { listings, unavailable });
+            return Ok(OperatorList { listings, unavailable });
         };
         let slot = self.operator_slot(server)?;
         let listing = self.catalog.known_or_read(&slot, list, lister, limits).await;
         let listing = listing.map_err(|error| told(&error))?;
-        Ok(Listed { listings: vec![(slot.name().clone(), listing)], unavailable: Vec::new() })
+        Ok(OperatorList { listings: vec![(slot.name().clone(), listing)], unavailable: Vec::new() })
     }
 
     /// Returns all servers, or the one called `server`.
@@ -138,7 +138,10 @@ impl Views {
     /// # Errors
     ///
     /// [`RpcError`] when there is no such server.
-    pub fn operator_servers(&self, server: Option<&str>) -> Result<Vec<Arc<Slot>>, Box<RpcError>> {
+    pub fn operator_servers(
+        &self,
+        server: Option<&str>,
+    ) -> Result<Vec<Arc<ServerSlot>>, Box<RpcError>> {
         match server {
             Some(server) => Ok(vec![self.operator_slot(server)?]),
             None => Ok(self.pool.slots().values().cloned().collect()),
@@ -154,15 +157,15 @@ impl Views {
     /// # Cancel safety
     ///
     /// Safe.
-    pub async fn operator_tool(&self, tool: &Wanted) -> Result<Resolved, Box<RpcError>> {
+    pub async fn operator_tool(&self, tool: &RequestedTool) -> Result<ResolvedTool, Box<RpcError>> {
         self.operator_tool_within(tool, self.limits()).await
     }
 
     async fn operator_tool_within(
         &self,
-        tool: &Wanted,
-        limits: Limits,
-    ) -> Result<Resolved, Box<RpcError>> {
+        tool: &RequestedTool,
+        limits: ConnectionLimits,
+    ) -> Result<ResolvedTool, Box<RpcError>> {
         let resolved = self.resolve(Some(&self.onlooker), tool, limits).await;
         resolved.map_err(|error| Box::new(error.to_rpc()))
     }
@@ -172,7 +175,7 @@ impl Views {
     /// # Cancel safety
     ///
     /// Safe.
-    pub async fn operator_verdict(&self, tool: &Resolved, args: &str) -> Verdict {
+    pub async fn operator_verdict(&self, tool: &ResolvedTool, args: &str) -> ArgumentVerdict {
         self.desk.verdict(Holder::SERVICE, &tool.item, args).await
     }
 
@@ -185,11 +188,14 @@ impl Views {
     /// # Cancel safety
     ///
     /// Safe: nothing was called.
-    pub async fn operator_call(&self, call: &Call<'_>) -> Result<Begun, Box<RpcError>> {
+    pub async fn operator_call(
+        &self,
+        call: &OperatorCall<'_>,
+    ) -> Result<PreparedCall, Box<RpcError>> {
         let limits = self.limits_within(call.timeout);
         let CheckedCall { tool, request, warning } = self.operator_request(call).await?;
         let exchange = self.operator_exchange(tool.slot, request, limits, call.holder);
-        Ok(Begun { id: tool.id, exchange, warning })
+        Ok(PreparedCall { id: tool.id, exchange, warning })
     }
 
     /// Returns the request that calls a tool, once the arguments fit.
@@ -202,12 +208,15 @@ impl Views {
     /// # Cancel safety
     ///
     /// Safe: nothing was called.
-    pub async fn operator_request(&self, call: &Call<'_>) -> Result<CheckedCall, Box<RpcError>> {
+    pub async fn operator_request(
+        &self,
+        call: &OperatorCall<'_>,
+    ) -> Result<CheckedCall, Box<RpcError>> {
         let tool = self.operator_tool_within(call.tool, self.limits_within(call.timeout)).await?;
         let verdict = self.operator_verdict(&tool, call.args).await;
         let warning = self.desk.judge(verdict, &tool.id, &tool.item);
         let warning = warning.map_err(|error| Box::new(error.to_rpc()))?;
-        let mut params = Members::default();
+        let mut params = ObjectMembers::default();
         if let Some(meta) = call.meta {
             params.set("_meta", meta);
         }
@@ -251,7 +260,7 @@ impl Views {
     ) -> Result<Exchange, Box<RpcError>> {
         let slot = self.operator_slot(server)?;
         let (lister, limits) = (Some(&self.onlooker), self.limits());
-        let known = self.catalog.listing(&slot, List::Prompts, lister, limits).await;
+        let known = self.catalog.listing(&slot, ListKind::Prompts, lister, limits).await;
         let known = known.map_err(|error| told(&error))?;
         if !known.iter().any(|prompt| prompt.key == name) {
             let similar = nearest(name, known.iter().map(|prompt| prompt.key.clone()));
@@ -271,19 +280,19 @@ impl Views {
 
     fn operator_exchange(
         &self,
-        slot: Arc<Slot>,
+        slot: Arc<ServerSlot>,
         request: Message,
-        limits: Limits,
+        limits: ConnectionLimits,
         holder: Holder,
     ) -> Exchange {
-        let session = Session::anonymous(Scope::Every, holder);
+        let session = Session::anonymous(ServerScope::Every, holder);
         let guest = slot.is_owned().then(|| self.sessions.guest("{}"));
-        let owner = guest.as_ref().map(Guest::owner);
+        let owner = guest.as_ref().map(OneShotClient::owner);
         Exchange::new(slot, owner, session.client(), session.holder(), request, limits)
             .of_guest(guest)
     }
 
-    fn operator_slot(&self, server: &str) -> Result<Arc<Slot>, Box<RpcError>> {
+    fn operator_slot(&self, server: &str) -> Result<Arc<ServerSlot>, Box<RpcError>> {
         let slot = self.pool.slot(server);
         slot.ok_or_else(|| Box::new(self.no_server(server).to_rpc()))
     }
@@ -305,22 +314,22 @@ pub async fn finish(
 ) -> Result<String, Box<RpcError>> {
     loop {
         match exchange.next().await {
-            Ok(Event::Answer(answer)) => {
-                if let Some(result) = answer.part(Part::Result) {
+            Ok(CallEvent::Answer(answer)) => {
+                if let Some(result) = answer.part(MessagePart::Result) {
                     return Ok(result.to_owned());
                 }
-                let error = answer.part(Part::Error).unwrap_or("null");
+                let error = answer.part(MessagePart::Error).unwrap_or("null");
                 return Err(of_server(exchange.server(), error).into());
             }
-            Ok(Event::Aside(Aside::Notification(notice))) => {
+            Ok(CallEvent::Aside(SideMessage::Notification(notice))) => {
                 if notice.method() == Some(method::PROGRESS)
                     && let Some(lines) = lines
                 {
                     let _reader_gone = lines.send(exchange.restore(&notice).join()).await;
                 }
             }
-            Ok(Event::Aside(Aside::Question(question))) => question.refuse(),
-            Ok(Event::Deferred) => {}
+            Ok(CallEvent::Aside(SideMessage::Question(question))) => question.refuse(),
+            Ok(CallEvent::Deferred) => {}
             Err(error) => return Err(told(&error)),
         }
     }

@@ -5,19 +5,19 @@ use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 
-use super::{Outcome, Views, answer, nothing_is_kept, own_profile, task};
+use super::{RequestOutcome, Views, answer, nothing_is_kept, own_profile, task};
 use crate::{
     call::{self, CallError, Exchange},
     config::defaults,
-    connection::Limits,
+    connection::ConnectionLimits,
     era,
     name::ServerName,
-    pool::{Guest, Slot},
+    pool::{OneShotClient, ServerSlot},
     protocol::{
         Message,
-        jsonrpc::Part,
-        mcp::{List, Profile, method},
-        task::{Offer, PREFIX},
+        jsonrpc::MessagePart,
+        mcp::{ListKind, ServerProfile, method},
+        task::{PREFIX, TaskCapability},
     },
     session::Session,
 };
@@ -29,7 +29,7 @@ impl Views {
         server: &ServerName,
         is_root: bool,
         request: &Message,
-    ) -> Result<Outcome, CallError> {
+    ) -> Result<RequestOutcome, CallError> {
         let Some(slot) = self.pool.slot(server.as_str()) else {
             return Err(self.unknown_server(server.as_str()));
         };
@@ -37,19 +37,19 @@ impl Views {
         let mut request = Cow::Borrowed(request);
         if request.method() == Some(method::TOOLS_CALL) {
             match tasks {
-                Offer::Nothing => {
+                TaskCapability::Nothing => {
                     request = Cow::Owned(era::without_tasks(request.into_owned()));
                 }
                 // Boxed: most calls have no need of the room.
-                Offer::ById | Offer::All if session.is_modern() => {
+                TaskCapability::ById | TaskCapability::All if session.is_modern() => {
                     Box::pin(self.know_demanding_tools(&slot, session)).await;
                 }
-                Offer::ById | Offer::All => {}
+                TaskCapability::ById | TaskCapability::All => {}
             }
         }
         let mut outcome = self.at(slot, session, is_root, &request).await?;
-        if let Outcome::Exchange(exchange) = &mut outcome
-            && tasks != Offer::Nothing
+        if let RequestOutcome::Exchange(exchange) = &mut outcome
+            && tasks != TaskCapability::Nothing
         {
             exchange.carry_tasks();
         }
@@ -59,21 +59,21 @@ impl Views {
     /// Answers a request at a server, or hands it there.
     async fn at(
         &self,
-        slot: Arc<Slot>,
+        slot: Arc<ServerSlot>,
         session: &Session,
         is_root: bool,
         request: &Message,
-    ) -> Result<Outcome, CallError> {
+    ) -> Result<RequestOutcome, CallError> {
         let server = slot.name().clone();
         match request.method().unwrap_or_default() {
             method::INITIALIZE => {
                 // The server has shaken hands once, with us. Its clients are answered from that.
                 let patience = if is_root { Duration::ZERO } else { defaults::INITIALIZE_PATIENCE };
-                let limits = Limits { silence: patience, total: patience };
+                let limits = ConnectionLimits { silence: patience, total: patience };
                 let lease = call::connect(&slot, session.owner(), limits).await.ok();
                 let profile = lease.as_ref().and_then(|lease| lease.connection.profile());
-                let asked = request.string(Part::ProtocolVersion);
-                let told = |profile: &Profile| {
+                let asked = request.string(MessagePart::ProtocolVersion);
+                let told = |profile: &ServerProfile| {
                     // Without a session, there is no stream for notices.
                     let is_standing = slot.is_standing() && session.id().is_some();
                     let tasks = task::offered(&slot, session);
@@ -122,20 +122,20 @@ impl Views {
             }
             asked if asked.starts_with(PREFIX) => self.about_task(slot, session, request).await,
             asked => {
-                let Some(list) = List::of_method(asked) else {
+                let Some(list) = ListKind::of_method(asked) else {
                     return self.exchange(slot, session, request.clone()).await;
                 };
-                let is_first = request.part(Part::Cursor).is_none();
+                let is_first = request.part(MessagePart::Cursor).is_none();
                 // Where a client has a connection of its own, the server knows what it shows.
                 let shows_pages = slot.is_owned() || session.client().shows_pages();
                 let lister = self.lister(session);
                 let sieve = self.catalog.sieve(&slot, list, lister, is_first, shows_pages);
                 let guest = self.guest(&slot, session).await;
-                let owner = guest.as_ref().map(Guest::owner).or(session.owner());
+                let owner = guest.as_ref().map(OneShotClient::owner).or(session.owner());
                 let client = session.client();
                 let (holder, request) = (session.holder(), request.clone());
                 let exchange = Exchange::new(slot, owner, client, holder, request, self.limits());
-                Ok(Outcome::Exchange(Box::new(exchange.through(sieve).of_guest(guest))))
+                Ok(RequestOutcome::Exchange(Box::new(exchange.through(sieve).of_guest(guest))))
             }
         }
     }

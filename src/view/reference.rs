@@ -7,18 +7,18 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::protocol::{Members, jsonrpc};
+use crate::protocol::{ObjectMembers, jsonrpc};
 
 /// `params.ref` of `completion/complete`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Reference {
+pub(super) enum CompletionReference {
     /// A prompt of this name.
     Prompt(String),
     /// A resource, or a template, of this URI.
     Resource(String),
 }
 
-impl Reference {
+impl CompletionReference {
     /// Reads it, as JSON text.
     ///
     /// # Errors
@@ -42,12 +42,12 @@ impl Reference {
 }
 
 /// Returns a reference, as JSON text, to what is called `new`; nothing else changes.
-pub(super) fn renamed(text: &str, new: &Reference) -> String {
+pub(super) fn renamed(text: &str, new: &CompletionReference) -> String {
     let (member, new) = match new {
-        Reference::Prompt(name) => ("name", name),
-        Reference::Resource(uri) => ("uri", uri),
+        CompletionReference::Prompt(name) => ("name", name),
+        CompletionReference::Resource(uri) => ("uri", uri),
     };
-    let Some(old) = Members::one(text, member) else { return text.to_owned() };
+    let Some(old) = ObjectMembers::one(text, member) else { return text.to_owned() };
     let span = jsonrpc::span_in(text, old);
     let (before, after) = (&text[..span.start as usize], &text[span.end as usize..]);
     format!("{before}{}{after}", Value::from(&**new))
@@ -59,8 +59,10 @@ mod tests {
 
     #[test]
     fn a_reference_is_of_one_of_two_kinds_and_what_is_missing_is_named() {
-        let (prompt, resource) =
-            (Reference::Prompt("a".to_owned()), Reference::Resource("a:{b}".to_owned()));
+        let (prompt, resource) = (
+            CompletionReference::Prompt("a".to_owned()),
+            CompletionReference::Resource("a:{b}".to_owned()),
+        );
         for (text, expected) in [
             (Some(r#"{"type":"ref/prompt","name":"a","title":"A"}"#), Ok(prompt)),
             (Some(r#"{"uri":"a:{b}","type":"ref/resource"}"#), Ok(resource)),
@@ -71,7 +73,7 @@ mod tests {
             (Some("7"), Err("ref")),
             (None, Err("ref")),
         ] {
-            assert_eq!(Reference::read(text), expected, "{text:?}");
+            assert_eq!(CompletionReference::read(text), expected, "{text:?}");
         }
     }
 
@@ -80,14 +82,14 @@ mod tests {
         assert_eq!(
             renamed(
                 r#"{ "x":1e400, "name" : "s__a","type":"ref/prompt"}"#,
-                &Reference::Prompt("\"a".to_owned())
+                &CompletionReference::Prompt("\"a".to_owned())
             ),
             r#"{ "x":1e400, "name" : "\"a","type":"ref/prompt"}"#
         );
         assert_eq!(
             renamed(
                 r#"{"uri": "ui://s/a","type":"ref/resource"}"#,
-                &Reference::Resource("ui://a".to_owned())
+                &CompletionReference::Resource("ui://a".to_owned())
             ),
             r#"{"uri": "ui://a","type":"ref/resource"}"#
         );

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use super::Views;
 use crate::{
-    catalog::{KnownServer, Snapshot},
-    connection::{Limits, Owner},
-    meta::{ErrorObject, ToolId, Wanted, similar::nearest},
+    catalog::{CatalogSnapshot, KnownServer},
+    connection::{ConnectionLimits, SessionOwner},
+    meta::{ErrorObject, RequestedTool, ToolId, similar::nearest},
     name::ServerName,
-    pool::Slot,
-    protocol::mcp::{Item, List},
+    pool::ServerSlot,
+    protocol::mcp::{ListItem, ListKind},
 };
 
 /// How many names of servers an error shows. Ours: a model that sees them all reads none.
@@ -17,13 +17,13 @@ const AVAILABLE_MAX: usize = 20;
 
 /// A tool that is there.
 #[derive(Clone, Debug)]
-pub struct Resolved {
+pub struct ResolvedTool {
     /// Its server.
-    pub slot: Arc<Slot>,
+    pub slot: Arc<ServerSlot>,
     /// What it is called.
     pub id: ToolId,
     /// Its definition.
-    pub item: Item,
+    pub item: ListItem,
 }
 
 impl Views {
@@ -35,15 +35,15 @@ impl Views {
     /// [`ErrorObject`] when there is no such server or tool, or the server cannot be asked.
     pub(super) async fn resolve(
         &self,
-        lister: Option<&Owner>,
-        wanted: &Wanted,
-        limits: Limits,
-    ) -> Result<Resolved, ErrorObject> {
+        lister: Option<&SessionOwner>,
+        wanted: &RequestedTool,
+        limits: ConnectionLimits,
+    ) -> Result<ResolvedTool, ErrorObject> {
         let snapshot = self.catalog.snapshot().await;
         let readings = wanted.readings().map_err(|error| {
             ErrorObject::no_server_said(&error, &called(&snapshot, &wanted.tool, None))
         })?;
-        let declared: Vec<(Arc<Slot>, &ToolId)> =
+        let declared: Vec<(Arc<ServerSlot>, &ToolId)> =
             readings.iter().filter_map(|id| Some((self.pool.slot(&id.server)?, id))).collect();
         let Some((first, _)) = declared.first() else {
             let server = readings.first().map_or("", |id| id.server.as_str());
@@ -52,19 +52,19 @@ impl Views {
         for (slot, id) in &declared {
             if let Some(item) = snapshot.tool(&id.server, &id.tool) {
                 let (slot, id, item) = (Arc::clone(slot), (*id).clone(), item.clone());
-                return Ok(Resolved { slot, id, item });
+                return Ok(ResolvedTool { slot, id, item });
             }
         }
         // It may be new, or nothing is known of its server.
         let listing = self
             .catalog
-            .listing(first, List::Tools, lister, limits)
+            .listing(first, ListKind::Tools, lister, limits)
             .await
             .map_err(|error| ErrorObject::from(&*error))?;
         for (slot, id) in &declared {
             if let Some(item) = listing.iter().find(|item| item.key == id.tool) {
                 let (slot, id, item) = (Arc::clone(slot), (*id).clone(), item.clone());
-                return Ok(Resolved { slot, id, item });
+                return Ok(ResolvedTool { slot, id, item });
             }
         }
         let id = declared.last().map_or(&readings[0], |(_, id)| id);
@@ -83,7 +83,7 @@ impl Views {
 
 /// Returns that a server has no such tool: who has one of that very name, or which of its own may be
 /// meant.
-fn no_tool(snapshot: &Snapshot, listing: &[Item], id: &ToolId) -> ErrorObject {
+fn no_tool(snapshot: &CatalogSnapshot, listing: &[ListItem], id: &ToolId) -> ErrorObject {
     let mut similar = called(snapshot, &id.tool, Some(&id.server));
     let own = nearest(&id.tool, listing.iter().map(|item| item.key.clone()));
     similar.extend(own.into_iter().map(|tool| ToolId::new(&id.server, tool).to_string()));
@@ -94,7 +94,7 @@ fn no_tool(snapshot: &Snapshot, listing: &[Item], id: &ToolId) -> ErrorObject {
 const CALLED_SO_MAX: usize = 3;
 
 /// Returns the ids of tools that are called `tool`, but for that of the server `except`.
-fn called(snapshot: &Snapshot, tool: &str, except: Option<&str>) -> Vec<String> {
+fn called(snapshot: &CatalogSnapshot, tool: &str, except: Option<&str>) -> Vec<String> {
     let servers = snapshot.servers().iter().filter(|server| {
         except != Some(server.name.as_str()) && server.tools.iter().any(|item| item.key == tool)
     });

@@ -5,29 +5,31 @@ use std::{sync::Arc, time::Duration};
 use serde_json::Value;
 use tokio::time::{Instant, timeout};
 
-use super::{Outcome, Views};
+use super::{RequestOutcome, Views};
 use crate::{
     call::{self, CallError, Exchange},
     config::defaults,
-    connection::Limits,
+    connection::ConnectionLimits,
     era,
     holder::Holder,
     name::ServerName,
-    pool::{FinishedTask, Guest, Lease, Slot},
+    pool::{ConnectionLease, FinishedTask, OneShotClient, ServerSlot},
     protocol::{
         Era, Message,
-        jsonrpc::Part,
-        mcp::{Item, List},
-        task::{self, Offer},
+        jsonrpc::MessagePart,
+        mcp::{ListItem, ListKind},
+        task::{self, TaskCapability},
     },
-    session::{Scope, Session},
+    session::{ServerScope, Session},
 };
 
 /// Returns what of the tasks of the server of `slot` a client is told.
-pub(super) fn offered(slot: &Slot, session: &Session) -> Offer {
+pub(super) fn offered(slot: &ServerSlot, session: &Session) -> TaskCapability {
     match slot.tasks() {
         // Nobody knows the client again, and its connection ends with its request.
-        Offer::All if session.is_modern() || session.id().is_none() => Offer::Nothing,
+        TaskCapability::All if session.is_modern() || session.id().is_none() => {
+            TaskCapability::Nothing
+        }
         offer => offer,
     }
 }
@@ -35,13 +37,13 @@ pub(super) fn offered(slot: &Slot, session: &Session) -> Offer {
 impl Views {
     /// Has the tools of a server listed before the first call of a client that takes tasks: a server
     /// up to 2025-11-25 says there which of them are called as tasks or not at all.
-    pub(super) async fn know_demanding_tools(&self, slot: &Arc<Slot>, session: &Session) {
+    pub(super) async fn know_demanding_tools(&self, slot: &Arc<ServerSlot>, session: &Session) {
         let takes_tasks = session
             .introduction()
             .is_some_and(|introduction| task::is_taken(&introduction.capabilities));
         if takes_tasks && !slot.hints().are_known() {
             let listing =
-                self.catalog.listing(slot, List::Tools, self.lister(session), self.limits());
+                self.catalog.listing(slot, ListKind::Tools, self.lister(session), self.limits());
             // Without a list, the server itself says what it wants.
             let _is_known = timeout(defaults::LIST_PATIENCE, listing).await;
         }
@@ -50,11 +52,11 @@ impl Views {
     /// Hands a request about a task to its server, unless the task is one of ours.
     pub(super) async fn about_task(
         &self,
-        slot: Arc<Slot>,
+        slot: Arc<ServerSlot>,
         session: &Session,
         request: &Message,
-    ) -> Result<Outcome, CallError> {
-        if request.method() == Some(task::LIST) && offered(&slot, session) != Offer::All {
+    ) -> Result<RequestOutcome, CallError> {
+        if request.method() == Some(task::LIST) && offered(&slot, session) != TaskCapability::All {
             return Err(CallError::UnknownMethod {
                 method: task::LIST.to_owned(),
                 hint: "Nobody is shown the tasks of others: keep the ids of your own.",
@@ -71,11 +73,11 @@ impl Views {
 }
 
 /// A call that nobody waits for, on its way.
-pub struct Background {
+pub struct BackgroundCall {
     /// The call.
     pub exchange: Box<Exchange>,
     /// Keeps the connection in use that the server's task belongs to.
-    pub lease: Option<Lease>,
+    pub lease: Option<ConnectionLease>,
 }
 
 impl Views {
@@ -92,18 +94,18 @@ impl Views {
     /// Safe: nothing was sent to the server yet but what a dial sends.
     pub async fn call_in_background(
         &self,
-        slot: Arc<Slot>,
-        definition: &Item,
+        slot: Arc<ServerSlot>,
+        definition: &ListItem,
         request: Message,
-        limits: Limits,
+        limits: ConnectionLimits,
         ttl: Duration,
         holder: Holder,
-    ) -> Result<Background, CallError> {
-        let session = Session::anonymous(Scope::Every, holder);
+    ) -> Result<BackgroundCall, CallError> {
+        let session = Session::anonymous(ServerScope::Every, holder);
         // Where each client has a connection of its own, this is a client.
         let guest = slot.is_owned().then(|| self.sessions.guest("{}"));
         let exchange = |request| {
-            let owner = guest.as_ref().map(Guest::owner);
+            let owner = guest.as_ref().map(OneShotClient::owner);
             Exchange::new(
                 Arc::clone(&slot),
                 owner,
@@ -113,9 +115,9 @@ impl Views {
                 limits,
             )
         };
-        if guest.is_some() || offered(&slot, &session) == Offer::Nothing {
+        if guest.is_some() || offered(&slot, &session) == TaskCapability::Nothing {
             let exchange = exchange(era::without_tasks(request)).of_guest(guest);
-            return Ok(Background { exchange: Box::new(exchange), lease: None });
+            return Ok(BackgroundCall { exchange: Box::new(exchange), lease: None });
         }
         let lease = call::connect(&slot, None, limits).await?;
         let profile = lease.connection.profile();
@@ -125,12 +127,12 @@ impl Views {
         });
         if !is_task {
             let exchange = exchange(era::without_tasks(request));
-            return Ok(Background { exchange: Box::new(exchange), lease: None });
+            return Ok(BackgroundCall { exchange: Box::new(exchange), lease: None });
         }
         let wanted = format!(r#"{{"ttl":{}}}"#, ttl.as_millis());
         let mut exchange = exchange(request.with_params(|params| params.set("task", wanted)));
         exchange.carry_tasks();
-        Ok(Background { exchange: Box::new(exchange), lease: Some(lease) })
+        Ok(BackgroundCall { exchange: Box::new(exchange), lease: Some(lease) })
     }
 
     /// Asks a server about one of its tasks, or for all that it has: `method` with `params`, JSON text,
@@ -152,9 +154,10 @@ impl Views {
     ) -> Result<Message, CallError> {
         let slot = self.pool.slot(server).ok_or_else(|| self.unknown_server(server))?;
         let request = Message::request(method, Some(params));
-        let session = Session::anonymous(Scope::Every, holder);
+        let session = Session::anonymous(ServerScope::Every, holder);
         let ours = task::id_of(&request).and_then(|id| slot.finished().get(&id, Instant::now()));
-        if let Some(Outcome::Answer(answer)) = ours.and_then(|ours| about_finished(&request, &ours))
+        if let Some(RequestOutcome::Answer(answer)) =
+            ours.and_then(|ours| about_finished(&request, &ours))
         {
             return Ok(Message::parse_own(answer).unwrap_or(request));
         }
@@ -172,14 +175,14 @@ impl Views {
     }
 
     /// Returns the connection to a server that all share, kept in use, if there is one now.
-    pub fn lease_of(&self, server: &str) -> Option<Lease> {
+    pub fn lease_of(&self, server: &str) -> Option<ConnectionLease> {
         self.pool.slot(server)?.ready(None)
     }
 
     /// Returns the connected servers that list their tasks for whoever asks.
     pub fn listing_tasks(&self) -> Vec<ServerName> {
         let slots = self.pool.slots();
-        let lists = |slot: &&Arc<Slot>| {
+        let lists = |slot: &&Arc<ServerSlot>| {
             let live = slot.live(None).filter(|_| !slot.is_owned());
             let profile = live.as_ref().and_then(|connection| connection.profile());
             profile.is_some_and(|profile| {
@@ -192,10 +195,10 @@ impl Views {
 }
 
 /// Answers a request about a task that was finished before its client knew of it.
-fn about_finished(request: &Message, ours: &FinishedTask) -> Option<Outcome> {
-    let id = request.part(Part::Id).unwrap_or("null");
+fn about_finished(request: &Message, ours: &FinishedTask) -> Option<RequestOutcome> {
+    let id = request.part(MessagePart::Id).unwrap_or("null");
     let told: Value = serde_json::from_str(&ours.task).unwrap_or_default();
-    Some(Outcome::Answer(match request.method()? {
+    Some(RequestOutcome::Answer(match request.method()? {
         task::GET => Message::response(id, &ours.task),
         task::RESULT => {
             let task = told["taskId"].to_string();

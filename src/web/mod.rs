@@ -27,7 +27,7 @@ use tokio::time;
 use tokio_rustls::rustls::ClientConfig;
 
 use crate::{
-    body::{self, Pressure, ReadError},
+    body::{self, BodyReadError, MemoryPressurePolicy},
     config::defaults,
     redact::Redactor,
 };
@@ -37,14 +37,14 @@ mod tasks;
 mod trust;
 
 pub use error::WebError;
-pub use tasks::{Spawner, Tasks};
+pub use tasks::{OwnedTasks, TaskSpawner};
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("metamcp/", env!("CARGO_PKG_VERSION")));
 
 /// How much one request may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bounds {
+pub struct WebLimits {
     /// From its beginning to the last byte of its answer.
     pub timeout: Duration,
     /// How long its answer may be, in bytes.
@@ -52,17 +52,17 @@ pub struct Bounds {
 }
 
 /// A client of the API at one address.
-pub struct Client {
+pub struct WebClient {
     http: legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
     url: Uri,
     headers: HeaderMap,
     redactor: Redactor,
-    bounds: Bounds,
+    bounds: WebLimits,
     /// Those that move bytes on the connections.
-    tasks: Tasks,
+    tasks: OwnedTasks,
 }
 
-impl Client {
+impl WebClient {
     /// Returns a client of the API at `url`, which is told `bearer`; nothing is sent yet.
     ///
     /// Where the scheme is `https`, this reads the certificates of issuers that the system trusts,
@@ -72,7 +72,7 @@ impl Client {
     ///
     /// [`WebError::Bearer`] when the token cannot be sent, [`WebError::Untrusting`] when TLS is
     /// wanted and the system trusts nobody.
-    pub fn new(url: Uri, bearer: Option<&str>, bounds: Bounds) -> Result<Self, WebError> {
+    pub fn new(url: Uri, bearer: Option<&str>, bounds: WebLimits) -> Result<Self, WebError> {
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, JSON);
         headers.insert(USER_AGENT, AGENT);
@@ -93,7 +93,7 @@ impl Client {
         url: Uri,
         headers: HeaderMap,
         redactor: Redactor,
-        bounds: Bounds,
+        bounds: WebLimits,
         tls: ClientConfig,
     ) -> Self {
         let mut connector = HttpConnector::new();
@@ -105,7 +105,7 @@ impl Client {
             .https_or_http()
             .enable_http1()
             .wrap_connector(connector);
-        let tasks = Tasks::default();
+        let tasks = OwnedTasks::default();
         let http = legacy::Client::builder(tasks.spawner())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(defaults::UPSTREAM_IDLE_TIMEOUT)
@@ -196,26 +196,29 @@ impl Client {
             return Err(self.refused(answer).await);
         }
         let bytes_max = self.bounds.body_bytes_max;
-        body::whole(answer.body_mut(), bytes_max, Pressure::Refuse(None)).await.map_err(|error| {
-            match error {
-                ReadError::NoMemory(source) => {
+        body::whole(answer.body_mut(), bytes_max, MemoryPressurePolicy::Refuse(None)).await.map_err(
+            |error| match error {
+                BodyReadError::NoMemory(source) => {
                     WebError::BrokenOff { origin: self.origin(), source: Box::new(source) }
                 }
-                ReadError::TooLong => WebError::TooLarge { origin: self.origin(), bytes_max },
-                ReadError::Broken(source) => {
+                BodyReadError::TooLong => WebError::TooLarge { origin: self.origin(), bytes_max },
+                BodyReadError::Broken(source) => {
                     WebError::BrokenOff { origin: self.origin(), source: Box::new(source) }
                 }
-            }
-        })
+            },
+        )
     }
 
     /// Returns what a status means that is not the answer, with the beginning of its page.
     async fn refused(&self, mut answer: Response<Incoming>) -> WebError {
         let retry_after = answer.headers().get(RETRY_AFTER);
         let retry_after = retry_after.and_then(|value| value.to_str().ok()?.trim().parse().ok());
-        let page =
-            body::whole(answer.body_mut(), defaults::WEB_ERROR_BYTES_MAX, Pressure::Refuse(None))
-                .await;
+        let page = body::whole(
+            answer.body_mut(),
+            defaults::WEB_ERROR_BYTES_MAX,
+            MemoryPressurePolicy::Refuse(None),
+        )
+        .await;
         WebError::Status {
             origin: self.origin(),
             status: answer.status(),
@@ -230,7 +233,7 @@ impl Client {
     }
 }
 
-impl fmt::Debug for Client {
+impl fmt::Debug for WebClient {
     /// Prints neither headers nor the path, either of which may hold a secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Client")

@@ -22,18 +22,18 @@ use tokio::{
 };
 use tokio_rustls::TlsAcceptor;
 
-use super::Tasks;
+use super::OwnedTasks;
 
 /// One request as it came.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct RecordedRequest {
     /// `POST /path?query`.
     pub(crate) line: String,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
 }
 
-impl Asked {
+impl RecordedRequest {
     /// Returns a header, or nothing.
     pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
@@ -45,25 +45,27 @@ impl Asked {
     }
 }
 
-type Respond = dyn Fn(Asked) -> BoxFuture<'static, Response<Full<Bytes>>> + Send + Sync;
+type Respond = dyn Fn(RecordedRequest) -> BoxFuture<'static, Response<Full<Bytes>>> + Send + Sync;
 
 /// A web API on a port of its own.
-pub(crate) struct Site {
+pub(crate) struct TestSite {
     port: u16,
     scheme: &'static str,
     state: Arc<State>,
-    _tasks: Tasks,
+    _tasks: OwnedTasks,
 }
 
 struct State {
-    asked: Mutex<Vec<Asked>>,
+    asked: Mutex<Vec<RecordedRequest>>,
     n_connections: AtomicUsize,
     respond: Box<Respond>,
 }
 
-impl Site {
+impl TestSite {
     /// Opens one that answers as `respond` says.
-    pub(crate) async fn open<F>(respond: impl Fn(Asked) -> F + Send + Sync + 'static) -> Self
+    pub(crate) async fn open<F>(
+        respond: impl Fn(RecordedRequest) -> F + Send + Sync + 'static,
+    ) -> Self
     where
         F: Future<Output = Response<Full<Bytes>>> + Send + 'static,
     {
@@ -73,7 +75,7 @@ impl Site {
     /// Opens one that speaks TLS, if it is told how.
     pub(crate) async fn open_with<F>(
         tls: Option<TlsAcceptor>,
-        respond: impl Fn(Asked) -> F + Send + Sync + 'static,
+        respond: impl Fn(RecordedRequest) -> F + Send + Sync + 'static,
     ) -> Self
     where
         F: Future<Output = Response<Full<Bytes>>> + Send + 'static,
@@ -86,7 +88,7 @@ impl Site {
             n_connections: AtomicUsize::new(0),
             respond: Box::new(move |asked| Box::pin(respond(asked))),
         });
-        let tasks = Tasks::default();
+        let tasks = OwnedTasks::default();
         let (serving, spawner) = (Arc::clone(&state), tasks.spawner());
         tasks.spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
@@ -114,7 +116,7 @@ impl Site {
     }
 
     /// Returns all requests until now.
-    pub(crate) fn asked(&self) -> Vec<Asked> {
+    pub(crate) fn asked(&self) -> Vec<RecordedRequest> {
         self.state.asked.lock().expect("no test panics with it").clone()
     }
 
@@ -131,7 +133,7 @@ async fn serve(state: Arc<State>, stream: impl AsyncRead + AsyncWrite + Unpin + 
             let (head, body) = request.into_parts();
             let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
             let line = format!("{} {}", head.method, head.uri);
-            let asked = Asked { line, headers: head.headers, body };
+            let asked = RecordedRequest { line, headers: head.headers, body };
             state.asked.lock().expect("no test panics with it").push(asked.clone());
             Ok::<_, Infallible>((state.respond)(asked).await)
         }

@@ -10,17 +10,17 @@ use tokio::task::JoinSet;
 
 /// Tasks that end with their owner: dropped, it gives them all up.
 #[derive(Debug, Default)]
-pub struct Tasks(Arc<Mutex<JoinSet<()>>>);
+pub struct OwnedTasks(Arc<Mutex<JoinSet<()>>>);
 
 /// What starts tasks for an owner, as long as there is one. A task may hold it: the owner goes away
 /// all the same.
 #[derive(Clone, Debug)]
-pub struct Spawner(Weak<Mutex<JoinSet<()>>>);
+pub struct TaskSpawner(Weak<Mutex<JoinSet<()>>>);
 
-impl Tasks {
+impl OwnedTasks {
     /// Returns what starts tasks for this owner.
-    pub fn spawner(&self) -> Spawner {
-        Spawner(Arc::downgrade(&self.0))
+    pub fn spawner(&self) -> TaskSpawner {
+        TaskSpawner(Arc::downgrade(&self.0))
     }
 
     /// Starts a task.
@@ -44,13 +44,13 @@ impl Tasks {
     }
 }
 
-impl<F> Executor<F> for Spawner
+impl<F> Executor<F> for TaskSpawner
 where
     F: Future<Output = ()> + Send + 'static,
 {
     fn execute(&self, work: F) {
         if let Some(tasks) = self.0.upgrade() {
-            Tasks(tasks).spawn(work);
+            OwnedTasks(tasks).spawn(work);
         }
     }
 }

@@ -14,25 +14,25 @@ use tokio_rustls::{
 };
 
 use super::{
-    site::{Site, page},
+    site::{TestSite, page},
     *,
 };
 use crate::{fault::Fault, report::chain};
 
 const KEY: &str = "sk-0123456789";
 
-fn bounds() -> Bounds {
-    Bounds { timeout: Duration::from_secs(30), body_bytes_max: 1 << 10 }
+fn bounds() -> WebLimits {
+    WebLimits { timeout: Duration::from_secs(30), body_bytes_max: 1 << 10 }
 }
 
-fn client(url: Uri) -> Client {
-    Client::new(url, Some(KEY), bounds()).expect("a client")
+fn client(url: Uri) -> WebClient {
+    WebClient::new(url, Some(KEY), bounds()).expect("a client")
 }
 
 /// Returns what a client of an API says that answers like this.
 async fn told(status: u16, body: &str) -> WebError {
     let body = body.to_owned();
-    let site = Site::open(move |_| std::future::ready(page(status, body.clone()))).await;
+    let site = TestSite::open(move |_| std::future::ready(page(status, body.clone()))).await;
     let error = client(site.url("/v1")).get::<Value>(None).await.expect_err("no answer");
     let shown = format!("{} {error:?} {}", chain(&error), error.hint());
     assert!(!shown.contains(KEY), "{shown}");
@@ -49,7 +49,8 @@ fn text(error: &WebError) -> String {
 
 #[tokio::test]
 async fn an_api_is_asked_and_its_answer_read() {
-    let site = Site::open(|asked| async move { page(200, format!("[{:?}]", asked.line)) }).await;
+    let site =
+        TestSite::open(|asked| async move { page(200, format!("[{:?}]", asked.line)) }).await;
     let client = client(site.url("/v1/things?version=2"));
 
     let found: Vec<String> = client.get(None).await.expect("an answer");
@@ -72,7 +73,7 @@ async fn an_api_is_asked_and_its_answer_read() {
 
 #[tokio::test]
 async fn a_request_goes_to_no_other_authority() {
-    let site = Site::open(|_| async { page(200, "[]") }).await;
+    let site = TestSite::open(|_| async { page(200, "[]") }).await;
     let client = client(site.url("/"));
     for target in ["@elsewhere/", "http://elsewhere/", "", "/a b", "*"] {
         let error = client.get::<Value>(Some(target)).await.expect_err(target);
@@ -103,7 +104,7 @@ async fn a_status_is_told_with_what_the_api_says_but_the_key() {
 
 #[tokio::test]
 async fn an_api_may_say_when_to_come_back() {
-    let site = Site::open(|_| async {
+    let site = TestSite::open(|_| async {
         let mut answer = page(429, "slow down");
         answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("7"));
         answer
@@ -128,7 +129,7 @@ async fn an_answer_that_is_too_large_or_no_json_is_refused() {
     assert_eq!((error.code(), error.fault()), ("NOT_JSON", Fault::Protocol));
 
     // What is no value of the type is quoted by its error, too.
-    let site = Site::open(|_| async { page(200, format!("{KEY:?}")) }).await;
+    let site = TestSite::open(|_| async { page(200, format!("{KEY:?}")) }).await;
     let error = client(site.url("/")).get::<u32>(None).await.expect_err("no number");
     assert!(text(&error).contains("invalid type: string \"[secret]\""), "{error}");
 }
@@ -157,9 +158,9 @@ async fn an_api_that_is_not_there_is_told_from_one_that_leaves() {
 
 #[tokio::test]
 async fn an_api_that_says_nothing_is_given_up() {
-    let site = Site::open(|_| pending()).await;
-    let bounds = Bounds { timeout: Duration::from_millis(20), ..bounds() };
-    let client = Client::new(site.url("/"), None, bounds).expect("a client");
+    let site = TestSite::open(|_| pending()).await;
+    let bounds = WebLimits { timeout: Duration::from_millis(20), ..bounds() };
+    let client = WebClient::new(site.url("/"), None, bounds).expect("a client");
     let error = client.get::<Value>(None).await.expect_err("no answer");
     assert_eq!(text(&error), "`http://HOST` has not answered within 20 ms");
     assert_eq!((error.code(), error.fault()), ("TIMEOUT", Fault::Offline));
@@ -167,7 +168,7 @@ async fn an_api_that_says_nothing_is_given_up() {
 
 #[tokio::test]
 async fn the_connections_of_a_client_end_with_it() {
-    let site = Site::open(|_| async { page(200, "[]") }).await;
+    let site = TestSite::open(|_| async { page(200, "[]") }).await;
     let client = client(site.url("/"));
     client.get::<Value>(None).await.expect("an answer");
     assert!(format!("{client:?}").contains("n_tasks"));
@@ -184,7 +185,7 @@ async fn the_connections_of_a_client_end_with_it() {
 #[test]
 fn a_token_that_cannot_be_sent_is_refused_and_not_shown() {
     let url: Uri = "https://user:pass@host/secret".parse().expect("a URL");
-    let error = Client::new(url, Some("a\nb"), bounds()).expect_err("no header");
+    let error = WebClient::new(url, Some("a\nb"), bounds()).expect_err("no header");
     assert_eq!(chain(&error), "the token for `https://host` has characters that cannot be sent");
     assert_eq!(error.code(), "TOKEN_INVALID");
 }
@@ -201,11 +202,11 @@ async fn tls_is_spoken_with_whom_the_roots_vouch_for() {
         .with_single_cert(vec![cert.der().clone()], key)
         .expect("a pair");
     let acceptor = TlsAcceptor::from(Arc::new(config));
-    let site = Site::open_with(Some(acceptor), |_| async { page(200, "[7]") }).await;
+    let site = TestSite::open_with(Some(acceptor), |_| async { page(200, "[7]") }).await;
 
     let trusting = |roots| {
         let tls = trust::with(roots).expect("a configuration");
-        Client::with(site.url("/"), HeaderMap::new(), Redactor::default(), bounds(), tls)
+        WebClient::with(site.url("/"), HeaderMap::new(), Redactor::default(), bounds(), tls)
     };
     let mut roots = RootCertStore::empty();
     roots.add(cert.der().clone()).expect("a root");

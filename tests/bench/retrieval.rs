@@ -20,7 +20,7 @@ use std::{
 };
 
 use clap::Parser as _;
-use metamcp::search::{Analyzed, Index, Query, Strategy, Thesaurus};
+use metamcp::search::{AnalyzedServer, RankingStrategy, SearchIndex, SearchQuery, Thesaurus};
 use tokio::time::Instant;
 
 mod generated;
@@ -44,7 +44,7 @@ struct Args {
     queries: Option<PathBuf>,
     /// Only this strategy: keyword, bm25 or hybrid
     #[arg(long, value_parser = strategy)]
-    strategy: Option<Strategy>,
+    strategy: Option<RankingStrategy>,
 }
 
 fn main() {
@@ -70,16 +70,19 @@ fn main() {
     }
 }
 
-fn strategy(text: &str) -> Result<Strategy, serde_json::Error> {
+fn strategy(text: &str) -> Result<RankingStrategy, serde_json::Error> {
     serde_json::from_value(text.into())
 }
 
 /// Returns the strategy that was asked for, or all.
-fn strategies(only: Option<Strategy>) -> Vec<Strategy> {
-    only.map_or_else(|| vec![Strategy::Keyword, Strategy::Bm25, Strategy::Hybrid], |it| vec![it])
+fn strategies(only: Option<RankingStrategy>) -> Vec<RankingStrategy> {
+    only.map_or_else(
+        || vec![RankingStrategy::Keyword, RankingStrategy::Bm25, RankingStrategy::Hybrid],
+        |it| vec![it],
+    )
 }
 
-fn evaluate(tools: &Path, queries: &Path, only: Option<Strategy>) {
+fn evaluate(tools: &Path, queries: &Path, only: Option<RankingStrategy>) {
     let set = score::Tools::read(tools);
     let requests = score::Request::read_all(queries);
     say(format_args!("{} ({} requests)", queries.display(), requests.len()));
@@ -90,22 +93,22 @@ fn evaluate(tools: &Path, queries: &Path, only: Option<Strategy>) {
 }
 
 /// Measures an index of many tools: how long it takes to make, what it takes, how fast it is.
-fn measure((n_tools, n_servers): (usize, usize), only: Option<Strategy>) {
+fn measure((n_tools, n_servers): (usize, usize), only: Option<RankingStrategy>) {
     let servers = generated::servers(n_tools, n_servers);
     let bytes: usize = servers.iter().flat_map(|(_, tools)| tools).map(String::len).sum();
     say(format_args!("{n_tools} tools of {n_servers} servers, {} of definitions", Size(bytes)));
     // What stays of a first run in the allocator is not of the index.
-    drop(Index::new(&[], &Thesaurus::embedded()));
+    drop(SearchIndex::new(&[], &Thesaurus::embedded()));
     let (reading, thesaurus) = timed(|| Thesaurus::read(Thesaurus::EMBEDDED));
     let before = resident();
     let (analysis, analyzed) = timed(|| {
         let of = |(name, tools): &(String, Vec<String>)| {
-            Arc::new(Analyzed::of(name, "", tools.iter().map(String::as_str)))
+            Arc::new(AnalyzedServer::of(name, "", tools.iter().map(String::as_str)))
         };
         servers.iter().map(of).collect::<Vec<_>>()
     });
     let between = resident();
-    let (build, index) = timed(|| Index::new(&analyzed, &thesaurus));
+    let (build, index) = timed(|| SearchIndex::new(&analyzed, &thesaurus));
     let after = resident();
     say(format_args!("  thesaurus {reading:.1?}"));
     say(format_args!(
@@ -119,7 +122,7 @@ fn measure((n_tools, n_servers): (usize, usize), only: Option<Strategy>) {
             .iter()
             .cycle()
             .take(SEARCHES)
-            .map(|it| Query { text: &it.text, strategy, limit: 10, ..Query::default() })
+            .map(|it| SearchQuery { text: &it.text, strategy, limit: 10, ..SearchQuery::default() })
             .map(|query| timed(|| index.search(&query)).0)
             .collect();
         times.sort_unstable();

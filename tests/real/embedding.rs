@@ -8,7 +8,7 @@ use std::{
 
 use metamcp::{
     config::search,
-    embedding::{Embedder, Text},
+    embedding::{Embedder, EmbeddingText},
 };
 
 use super::{harness::DEADLINE, *};
@@ -28,9 +28,9 @@ impl Model {
         Self(child, url.trim().to_owned())
     }
 
-    fn declared(&self) -> search::Embedding {
+    fn declared(&self) -> search::EmbeddingConfig {
         let url = self.1.parse().expect("a URL");
-        search::Embedding { url, model: "all-minilm-l6-v2".to_owned(), api_key: None }
+        search::EmbeddingConfig { url, model: "all-minilm-l6-v2".to_owned(), api_key: None }
     }
 }
 
@@ -60,7 +60,7 @@ const QUERIES: [&str; 5] = [
 
 /// Returns the vectors of texts as soon as all are known.
 async fn learned(embedder: &Embedder, texts: &[&str]) -> Vec<Arc<[f32]>> {
-    let texts: Vec<Text> = texts.iter().map(|text| Text::new(text)).collect();
+    let texts: Vec<EmbeddingText> = texts.iter().map(|text| EmbeddingText::new(text)).collect();
     let mut changes = embedder.changes();
     embedder.learn(texts.clone());
     let learning = async {
@@ -118,9 +118,10 @@ async fn what_means_the_same_is_near_in_a_real_model() {
         loop {
             let next = Embedder::new(&declared, None, Some(cache.path())).expect("an embedder");
             let mut changes = next.changes();
-            next.learn(all.iter().map(|text| Text::new(text)).collect());
+            next.learn(all.iter().map(|text| EmbeddingText::new(text)).collect());
             // There is nobody left to be asked.
-            let texts: Vec<Text> = all.iter().map(|text| Text::new(text)).collect();
+            let texts: Vec<EmbeddingText> =
+                all.iter().map(|text| EmbeddingText::new(text)).collect();
             let _read = tokio::time::timeout(Duration::from_secs(1), changes.changed()).await;
             if next.vectors(&texts).iter().all(Option::is_some) {
                 return;

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use metamcp::search::Strategy;
+use metamcp::search::RankingStrategy;
 
 mod score;
 
@@ -13,7 +13,8 @@ fn figures() -> [score::Figures; 3] {
     let tools = score::Tools::read(&directory.join("tools.json"));
     let requests = score::Request::read_all(&directory.join("queries.json"));
     assert!(requests.len() > 60 && requests.iter().all(|it| !it.text.is_empty()));
-    [Strategy::Keyword, Strategy::Bm25, Strategy::Hybrid].map(|it| tools.score(&requests, it))
+    [RankingStrategy::Keyword, RankingStrategy::Bm25, RankingStrategy::Hybrid]
+        .map(|it| tools.score(&requests, it))
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, path::Path, sync::Arc};
 
-use metamcp::search::{Analyzed, Index, Query, Strategy, Thesaurus};
+use metamcp::search::{AnalyzedServer, RankingStrategy, SearchIndex, SearchQuery, Thesaurus};
 use serde_json::Value;
 
 /// How many results are looked at.
@@ -54,20 +54,25 @@ impl Tools {
     }
 
     /// Puts them into an index.
-    pub(crate) fn index(&self) -> Index {
+    pub(crate) fn index(&self) -> SearchIndex {
         let analyzed = |(server, tools): &(String, Vec<String>)| {
-            Arc::new(Analyzed::of(server, "", tools.iter().map(String::as_str)))
+            Arc::new(AnalyzedServer::of(server, "", tools.iter().map(String::as_str)))
         };
         let servers: Vec<_> = self.servers.iter().map(analyzed).collect();
-        Index::new(&servers, &Thesaurus::embedded())
+        SearchIndex::new(&servers, &Thesaurus::embedded())
     }
 
     /// Searches for each request and compares what is found with what answers it.
-    pub(crate) fn score(&self, requests: &[Request], strategy: Strategy) -> Figures {
+    pub(crate) fn score(&self, requests: &[Request], strategy: RankingStrategy) -> Figures {
         let index = self.index();
         let mut sum = Figures::default();
         for request in requests {
-            let query = Query { text: &request.text, strategy, limit: DEPTH, ..Query::default() };
+            let query = SearchQuery {
+                text: &request.text,
+                strategy,
+                limit: DEPTH,
+                ..SearchQuery::default()
+            };
             let hits = index.search(&query);
             let found: Vec<f64> = hits
                 .iter()

@@ -5,7 +5,7 @@ use super::*;
 /// A bridge between a client and a service that are this test.
 #[derive(Default)]
 struct Between {
-    relay: Relay,
+    relay: BridgeRelay,
     now: Duration,
 }
 
@@ -62,7 +62,7 @@ impl Between {
     }
 }
 
-fn taken(unsent: &mut Unsent) -> Vec<Value> {
+fn taken(unsent: &mut UnsentMessages) -> Vec<Value> {
     let mut written = Vec::new();
     let writing = unsent.write(&mut written);
     futures_util::FutureExt::now_or_never(writing).expect("it waits for nobody").expect("written");

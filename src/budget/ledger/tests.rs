@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-impl Ledger<u32> {
+impl AccountLedger<u32> {
     /// Has an asker wait, and returns what is decided then.
     fn ask(
         &mut self,
@@ -10,57 +10,61 @@ impl Ledger<u32> {
         account: Option<Account>,
         wanted: usize,
         holds: usize,
-    ) -> Vec<Decision<u32>> {
+    ) -> Vec<LedgerDecision<u32>> {
         self.wait(asker, account, wanted, holds).1
     }
 }
 
 #[test]
 fn bytes_are_granted_in_the_order_of_the_askers() {
-    let mut ledger = Ledger::new(10);
+    let mut ledger = AccountLedger::new(10);
     assert!(ledger.take(None, 8) && !ledger.take(None, 3));
     assert_eq!(ledger.ask(1, None, 5, 0), []);
     assert_eq!(ledger.ask(2, None, 2, 0), [], "it does not overtake the one before it");
-    assert_eq!(ledger.give_back(None, 3), [Decision::Granted(1, None, 5)]);
-    assert_eq!(ledger.give_back(None, 5), [Decision::Granted(2, None, 2)]);
+    assert_eq!(ledger.give_back(None, 3), [LedgerDecision::Granted(1, None, 5)]);
+    assert_eq!(ledger.give_back(None, 5), [LedgerDecision::Granted(2, None, 2)]);
     assert_eq!(ledger.figures(), (7, 10, 10, 0));
 }
 
 #[test]
 fn more_than_the_whole_budget_is_refused_at_once() {
-    let mut ledger = Ledger::new(10);
+    let mut ledger = AccountLedger::new(10);
     assert!(ledger.take(None, 1));
-    assert_eq!(ledger.ask(1, None, 11, 0), [Decision::Refused(1, None, 11)]);
+    assert_eq!(ledger.ask(1, None, 11, 0), [LedgerDecision::Refused(1, None, 11)]);
     assert!(!ledger.take(None, usize::MAX));
 }
 
 #[test]
 fn the_newest_is_refused_where_only_askers_hold_bytes() {
-    let mut ledger = Ledger::new(10);
+    let mut ledger = AccountLedger::new(10);
     assert!(ledger.take(None, 10));
     assert_eq!(ledger.ask(1, None, 5, 4), []);
-    assert_eq!(ledger.ask(2, None, 5, 6), [Decision::Refused(2, None, 5)]);
-    assert_eq!(ledger.give_back(None, 6), [Decision::Granted(1, None, 5)], "it gave its own back");
+    assert_eq!(ledger.ask(2, None, 5, 6), [LedgerDecision::Refused(2, None, 5)]);
+    assert_eq!(
+        ledger.give_back(None, 6),
+        [LedgerDecision::Granted(1, None, 5)],
+        "it gave its own back"
+    );
 }
 
 #[test]
 fn a_smaller_budget_refuses_what_does_not_fit_any_more() {
-    let mut ledger = Ledger::new(10);
+    let mut ledger = AccountLedger::new(10);
     assert!(ledger.take(None, 9));
     assert_eq!(ledger.ask(1, None, 8, 0), []);
-    assert_eq!(ledger.resize(7), [Decision::Refused(1, None, 8)]);
+    assert_eq!(ledger.resize(7), [LedgerDecision::Refused(1, None, 8)]);
     assert_eq!(ledger.ask(2, None, 5, 0), []);
-    assert_eq!(ledger.give_back(None, 9), [Decision::Granted(2, None, 5)]);
+    assert_eq!(ledger.give_back(None, 9), [LedgerDecision::Granted(2, None, 5)]);
 }
 
 #[test]
 fn an_asker_that_has_gone_holds_up_none_behind_it() {
-    let mut ledger = Ledger::new(10);
+    let mut ledger = AccountLedger::new(10);
     assert!(ledger.take(None, 10));
     let (first, _) = ledger.wait(1, None, 10, 0);
     let (second, _) = ledger.wait(2, None, 1, 0);
     assert_eq!(ledger.give_back(None, 1), [], "the first one wants more");
-    assert_eq!(ledger.withdraw(first), [Decision::Granted(2, None, 1)]);
+    assert_eq!(ledger.withdraw(first), [LedgerDecision::Granted(2, None, 1)]);
     assert_eq!(ledger.withdraw(first), []);
     assert_eq!(ledger.withdraw(second), [], "its wait is over");
     assert!(!ledger.is_awaited());
@@ -71,7 +75,7 @@ const MODEST: Option<Account> = Some(Account::User(2));
 
 #[test]
 fn an_account_that_has_much_leaves_a_part_to_those_that_have_little() {
-    let mut ledger = Ledger::<u32>::new(100);
+    let mut ledger = AccountLedger::<u32>::new(100);
     assert!(ledger.take(GREEDY, 75) && !ledger.take(GREEDY, 1), "a quarter is kept");
     assert!(ledger.take(MODEST, 10) && ledger.take(None, 5) && ledger.take(MODEST, 10));
     assert!(!ledger.take(MODEST, 1), "all is used up");
@@ -83,33 +87,33 @@ fn an_account_that_has_much_leaves_a_part_to_those_that_have_little() {
 
 #[test]
 fn an_asker_whose_account_has_much_holds_up_no_other() {
-    let mut ledger = Ledger::new(100);
+    let mut ledger = AccountLedger::new(100);
     assert!(ledger.take(GREEDY, 70));
     assert_eq!(ledger.ask(5, GREEDY, 40, 0), [], "there would be no room without others either");
-    assert_eq!(ledger.ask(6, MODEST, 20, 0), [Decision::Granted(6, MODEST, 20)]);
+    assert_eq!(ledger.ask(6, MODEST, 20, 0), [LedgerDecision::Granted(6, MODEST, 20)]);
     assert_eq!(ledger.ask(7, GREEDY, 1, 0), [], "it does not overtake one of its account");
-    assert_eq!(ledger.ask(8, None, 5, 0), [Decision::Granted(8, None, 5)]);
+    assert_eq!(ledger.ask(8, None, 5, 0), [LedgerDecision::Granted(8, None, 5)]);
     drop(ledger.give_back(None, 5));
     drop(ledger.give_back(MODEST, 20));
     assert_eq!(
         ledger.give_back(GREEDY, 45),
-        [Decision::Granted(5, GREEDY, 40), Decision::Granted(7, GREEDY, 1)]
+        [LedgerDecision::Granted(5, GREEDY, 40), LedgerDecision::Granted(7, GREEDY, 1)]
     );
     assert!(ledger.take(GREEDY, 4), "as much as before");
     assert_eq!(ledger.ask(1, GREEDY, 10, 0), []);
-    assert_eq!(ledger.ask(2, MODEST, 20, 0), [Decision::Granted(2, MODEST, 20)]);
+    assert_eq!(ledger.ask(2, MODEST, 20, 0), [LedgerDecision::Granted(2, MODEST, 20)]);
     assert_eq!(ledger.ask(3, MODEST, 20, 0), [], "there is no room for it");
     assert_eq!(ledger.ask(4, MODEST, 5, 0), [], "it does not overtake one that waits for room");
     assert_eq!(
         ledger.give_back(MODEST, 20),
-        [Decision::Granted(3, MODEST, 20), Decision::Granted(4, MODEST, 5)]
+        [LedgerDecision::Granted(3, MODEST, 20), LedgerDecision::Granted(4, MODEST, 5)]
     );
-    assert_eq!(ledger.give_back(GREEDY, 50), [Decision::Granted(1, GREEDY, 10)]);
+    assert_eq!(ledger.give_back(GREEDY, 50), [LedgerDecision::Granted(1, GREEDY, 10)]);
 }
 
 #[test]
 fn bytes_that_are_in_use_are_counted_for_an_account_unless_it_has_too_many() {
-    let mut ledger = Ledger::<u32>::new(100);
+    let mut ledger = AccountLedger::<u32>::new(100);
     assert!(ledger.take(GREEDY, 60) && ledger.take(None, 30));
     assert!(!ledger.attribute(Account::User(1), 20) && ledger.attribute(Account::User(2), 20));
     assert_eq!((ledger.share(Account::User(1)), ledger.share(Account::User(2))), (60, 20));
@@ -142,10 +146,10 @@ proptest! {
     fn whatever_parties_do_no_wait_is_for_ever_and_all_is_given_back(
         steps in prop::collection::vec((0..6_usize, step()), 0..80)
     ) {
-        let mut ledger = Ledger::<u32>::new(100);
+        let mut ledger = AccountLedger::<u32>::new(100);
         let mut held = [0_usize; 6];
         let mut waits = [false; 6];
-        let drive = |steps: &[(usize, Step)], ledger: &mut Ledger<u32>, held: &mut [usize; 6], waits: &mut [bool; 6]| {
+        let drive = |steps: &[(usize, Step)], ledger: &mut AccountLedger<u32>, held: &mut [usize; 6], waits: &mut [bool; 6]| {
             for (party, step) in steps {
                 let asker = u32::try_from(*party).expect("small");
                 // Two of them are of one account, and two of none.
@@ -168,8 +172,8 @@ proptest! {
                 };
                 for decision in decisions {
                     let (asker, granted) = match decision {
-                        Decision::Granted(asker, _, n_bytes) => (asker, n_bytes),
-                        Decision::Refused(asker, ..) => (asker, 0),
+                        LedgerDecision::Granted(asker, _, n_bytes) => (asker, n_bytes),
+                        LedgerDecision::Refused(asker, ..) => (asker, 0),
                     };
                     let asker = usize::try_from(asker).expect("small");
                     waits[asker] = false;

@@ -2,14 +2,14 @@
 
 use serde_json::json;
 
-use super::{CallError, Unanswered, Untranslatable};
+use super::{CallError, InputRefusal, TranslationError};
 use crate::{
     compute::ComputeError,
     config::defaults,
-    connection::Failure,
+    connection::RequestFailure,
     pool::SlotError,
     protocol::{
-        Level, RpcError,
+        LoggingLevel, RpcError,
         error::{
             CAPABILITY_REQUIRED, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND,
             NO_ROOM, REQUEST_TIMEOUT, RESOURCE_NOT_FOUND, SERVER_FAILED, SERVER_PAUSED,
@@ -34,29 +34,31 @@ impl CallError {
             Self::UnknownLevel { .. } => "INVALID_LEVEL",
             Self::UnknownMethod { .. } => "METHOD_NOT_FOUND",
             Self::NoSession { .. } => "SESSION_REQUIRED",
-            Self::Untranslatable { source: Untranslatable::NoCounterpart { .. }, .. } => {
+            Self::Untranslatable { source: TranslationError::NoCounterpart { .. }, .. } => {
                 "NOT_IN_SERVERS_VERSION"
             }
             Self::Untranslatable {
-                source: Untranslatable::UnknownState | Untranslatable::OtherRequest,
+                source: TranslationError::UnknownState | TranslationError::OtherRequest,
                 ..
             } => "UNKNOWN_STATE",
             Self::Unanswered {
                 source:
-                    Unanswered::Refused { .. } | Unanswered::Undeclared { .. } | Unanswered::NoVisits,
+                    InputRefusal::Refused { .. }
+                    | InputRefusal::Undeclared { .. }
+                    | InputRefusal::NoVisits,
                 ..
             }
-            | Self::Untranslatable { source: Untranslatable::TaskRequired, .. } => {
+            | Self::Untranslatable { source: TranslationError::TaskRequired, .. } => {
                 "CAPABILITY_REQUIRED"
             }
-            Self::Unanswered { source: Unanswered::OutOfPlace { .. }, .. } => {
+            Self::Unanswered { source: InputRefusal::OutOfPlace { .. }, .. } => {
                 "QUESTION_OUT_OF_PLACE"
             }
-            Self::Unanswered { source: Unanswered::Error { .. }, .. } => "CLIENT_REFUSED",
-            Self::Unanswered { source: Unanswered::Gone { .. }, .. } => "CLIENT_GONE",
-            Self::Unanswered { source: Unanswered::TooMany { .. } | Unanswered::Full, .. } => {
-                "TOO_MANY_QUESTIONS"
-            }
+            Self::Unanswered { source: InputRefusal::Error { .. }, .. } => "CLIENT_REFUSED",
+            Self::Unanswered { source: InputRefusal::Gone { .. }, .. } => "CLIENT_GONE",
+            Self::Unanswered {
+                source: InputRefusal::TooMany { .. } | InputRefusal::Full, ..
+            } => "TOO_MANY_QUESTIONS",
             Self::Overloaded { source } | Self::NotComputed { source, .. } => match source {
                 ComputeError::Full => "SERVICE_BUSY",
                 ComputeError::Panicked => "INTERNAL_ERROR",
@@ -89,34 +91,34 @@ impl CallError {
             Self::NoList { .. } => "Ask again: the list is read anew.".to_owned(),
             Self::TooManyWatched { .. } => "Unsubscribe from some first.".to_owned(),
             Self::UnknownLevel { .. } => {
-                let names = Level::ALL.map(Level::name).join(", ");
+                let names = LoggingLevel::ALL.map(LoggingLevel::name).join(", ");
                 format!("Use one of {names}.")
             }
             Self::UnknownMethod { hint, .. } => (*hint).to_owned(),
-            Self::Untranslatable { source: Untranslatable::NoCounterpart { .. }, .. } => {
+            Self::Untranslatable { source: TranslationError::NoCounterpart { .. }, .. } => {
                 "Use a server, or a client, of the other protocol version.".to_owned()
             }
             Self::Untranslatable {
-                source: Untranslatable::UnknownState | Untranslatable::OtherRequest,
+                source: TranslationError::UnknownState | TranslationError::OtherRequest,
                 ..
             } => {
                 "Send the request again without `requestState` and `inputResponses`.".to_owned()
             }
-            Self::Untranslatable { source: Untranslatable::TaskRequired, .. } => {
+            Self::Untranslatable { source: TranslationError::TaskRequired, .. } => {
                 format!("Declare the extension `{TASKS}` with the request, and poll `tasks/get`.")
             }
-            Self::Unanswered { source: Unanswered::Refused { .. }, .. } => {
+            Self::Unanswered { source: InputRefusal::Refused { .. }, .. } => {
                 "Declare the capability in `initialize`, send the session id, and accept \
                  `text/event-stream`."
                     .to_owned()
             }
-            Self::Unanswered { source: Unanswered::Undeclared { capability }, .. } => {
+            Self::Unanswered { source: InputRefusal::Undeclared { capability }, .. } => {
                 format!("Declare the capability `{capability}` with the request.")
             }
-            Self::Unanswered { source: Unanswered::NoVisits, .. } => {
+            Self::Unanswered { source: InputRefusal::NoVisits, .. } => {
                 "Declare the capability `elicitation.url` with the request.".to_owned()
             }
-            Self::Unanswered { source: Unanswered::OutOfPlace { .. }, .. } => {
+            Self::Unanswered { source: InputRefusal::OutOfPlace { .. }, .. } => {
                 "Tell whoever maintains the server: it breaks the protocol.".to_owned()
             }
             Self::Unanswered { .. } => "Call again, and answer what the server asks.".to_owned(),
@@ -188,28 +190,29 @@ impl CallError {
             | Self::TooManyWatched { .. }
             | Self::UnknownLevel { .. }
             | Self::Untranslatable {
-                source: Untranslatable::UnknownState | Untranslatable::OtherRequest,
+                source: TranslationError::UnknownState | TranslationError::OtherRequest,
                 ..
             }
-            | Self::Unanswered { source: Unanswered::Refused { .. }, .. }
+            | Self::Unanswered { source: InputRefusal::Refused { .. }, .. }
             | Self::UnknownCursor { .. } => INVALID_PARAMS,
             Self::Unanswered {
-                source: Unanswered::NoVisits | Unanswered::Undeclared { .. },
+                source: InputRefusal::NoVisits | InputRefusal::Undeclared { .. },
                 ..
             }
-            | Self::Untranslatable { source: Untranslatable::TaskRequired, .. } => {
+            | Self::Untranslatable { source: TranslationError::TaskRequired, .. } => {
                 CAPABILITY_REQUIRED
             }
             Self::UnknownResource { .. } => RESOURCE_NOT_FOUND,
             Self::UnknownMethod { .. }
-            | Self::Untranslatable { source: Untranslatable::NoCounterpart { .. }, .. } => {
+            | Self::Untranslatable { source: TranslationError::NoCounterpart { .. }, .. } => {
                 METHOD_NOT_FOUND
             }
-            Self::NoSession { .. } | Self::Failed { source: Failure::TooDeep, .. } => {
+            Self::NoSession { .. } | Self::Failed { source: RequestFailure::TooDeep, .. } => {
                 INVALID_REQUEST
             }
             Self::Failed {
-                source: Failure::Timeout { .. } | Failure::NotInTime { .. }, ..
+                source: RequestFailure::Timeout { .. } | RequestFailure::NotInTime { .. },
+                ..
             } => REQUEST_TIMEOUT,
             Self::NotConnected { source: SlotError::Dial { error, .. }, .. }
                 if error.code() == "TIMEOUT" =>
@@ -238,7 +241,10 @@ impl CallError {
                     source: SlotError::Busy { .. } | SlotError::Exhausted { .. },
                     ..
                 }
-                | Self::Failed { source: Failure::Saturated | Failure::NoMemory(_), .. },
+                | Self::Failed {
+                    source: RequestFailure::Saturated | RequestFailure::NoMemory(_),
+                    ..
+                },
             ) => NO_ROOM,
             (INTERNAL_ERROR, Self::NotConnected { .. } | Self::Failed { .. }) => SERVER_FAILED,
             (code, _) => code,
@@ -297,7 +303,7 @@ impl CallError {
                 // The second one is the name of version 0.1, and goes with the next.
                 json!({ "server": server, "retryAfterMs": retry_after_ms, "retry_in_ms": retry_after_ms })
             }
-            Self::Failed { server, source: Failure::NoMemory(exhausted) } => {
+            Self::Failed { server, source: RequestFailure::NoMemory(exhausted) } => {
                 let mut context = exhausted.context();
                 context["server"] = json!(server);
                 context
@@ -313,13 +319,13 @@ impl CallError {
             .suggest(self.hint())
             .context(context);
         let required = match self {
-            Self::Unanswered { source: Unanswered::NoVisits, .. } => {
+            Self::Unanswered { source: InputRefusal::NoVisits, .. } => {
                 json!({ "elicitation": { "url": {} } })
             }
-            Self::Unanswered { source: Unanswered::Undeclared { capability }, .. } => {
+            Self::Unanswered { source: InputRefusal::Undeclared { capability }, .. } => {
                 json!({ *capability: {} })
             }
-            Self::Untranslatable { source: Untranslatable::TaskRequired, .. } => {
+            Self::Untranslatable { source: TranslationError::TaskRequired, .. } => {
                 json!({ "extensions": { TASKS: {} } })
             }
             _ => return error,
@@ -338,7 +344,7 @@ mod tests {
     #[test]
     fn a_client_is_told_which_capability_it_takes() {
         let server = ServerName::new("git").expect("a name");
-        let source = Unanswered::Undeclared { capability: "sampling" };
+        let source = InputRefusal::Undeclared { capability: "sampling" };
         let shown = CallError::Unanswered { server, source }.to_rpc().render(Some("1"));
         let shown: serde_json::Value = serde_json::from_slice(&shown).expect("JSON");
         assert_eq!(shown["error"]["code"], CAPABILITY_REQUIRED);
@@ -367,15 +373,15 @@ mod tests {
         let tripped = CallError::Tripped { server: server(), retry_in: Duration::from_secs(1) };
         assert_eq!(code(tripped), (INTERNAL_ERROR, SERVER_PAUSED));
         let failed = |source| CallError::Failed { server: server(), source };
-        assert_eq!(code(failed(Failure::Saturated)), (INTERNAL_ERROR, NO_ROOM));
-        assert_eq!(code(failed(Failure::Unresponsive)), (INTERNAL_ERROR, SERVER_FAILED));
+        assert_eq!(code(failed(RequestFailure::Saturated)), (INTERNAL_ERROR, NO_ROOM));
+        assert_eq!(code(failed(RequestFailure::Unresponsive)), (INTERNAL_ERROR, SERVER_FAILED));
         let busy = SlotError::Busy { server: server(), max: 1 };
         let busy = CallError::NotConnected { server: server(), source: busy };
         assert_eq!(code(busy), (INTERNAL_ERROR, NO_ROOM));
         let closing = SlotError::Closing(server());
         let closing = CallError::NotConnected { server: server(), source: closing };
         assert_eq!(code(closing), (INTERNAL_ERROR, SERVER_FAILED));
-        let late = failed(Failure::Timeout { after: Duration::from_secs(1) });
+        let late = failed(RequestFailure::Timeout { after: Duration::from_secs(1) });
         assert_eq!(code(late), (REQUEST_TIMEOUT, REQUEST_TIMEOUT), "it has a code of its own");
     }
 }

@@ -10,21 +10,21 @@ fn name(text: &str) -> ServerName {
     ServerName::new(text).expect("a name")
 }
 
-fn declared() -> Digest {
-    Digest::of(b"a")
+fn declared() -> CatalogDigest {
+    CatalogDigest::of(b"a")
 }
 
-fn page(list: List, items: &str) -> Listing {
+fn page(list: ListKind, items: &str) -> Listing {
     let result = format!(r#"{{"{}":{items}}}"#, list.member());
-    Listing::new(Page::read(list, &result).expect("a list").items)
+    Listing::new(ListPage::read(list, &result).expect("a list").items)
 }
 
-fn profile() -> Profile {
+fn profile() -> ServerProfile {
     let result = json!({
         "protocolVersion": "2025-11-25", "capabilities": { "tools": {} }, "future": [1.5],
         "serverInfo": { "name": "s", "version": "1" }, "instructions": "i\n\"",
     });
-    Profile::read(&result.to_string()).expect("a profile")
+    ServerProfile::read(&result.to_string()).expect("a profile")
 }
 
 /// Tools as a server may write them.
@@ -32,16 +32,16 @@ const TOOLS: &str = r#"[{ "name":"a\u0062", "inputSchema":{"type":"object"},"x":
     {"inputSchema" : {"type":"object",
 "y":0.10},"name":"ü"}]"#;
 
-fn known() -> Known {
+fn known() -> KnownLists {
     let lists = [
-        (List::Tools, page(List::Tools, TOOLS)),
-        (List::Resources, Listing::default()),
+        (ListKind::Tools, page(ListKind::Tools, TOOLS)),
+        (ListKind::Resources, Listing::default()),
         (
-            List::ResourceTemplates,
-            page(List::ResourceTemplates, r#"[{"uriTemplate":"a:{b}","name":"t"}]"#),
+            ListKind::ResourceTemplates,
+            page(ListKind::ResourceTemplates, r#"[{"uriTemplate":"a:{b}","name":"t"}]"#),
         ),
     ];
-    Known::restored(declared(), Some(profile()), lists, SINCE, Digest::of(b""))
+    KnownLists::restored(declared(), Some(profile()), lists, SINCE, CatalogDigest::of(b""))
 }
 
 fn file() -> Vec<u8> {
@@ -50,7 +50,7 @@ fn file() -> Vec<u8> {
 
 /// Returns a file with this body and a header that fits to it.
 fn file_of(body: &str) -> Vec<u8> {
-    let checksum = Digest::of(body.as_bytes()).to_string();
+    let checksum = CatalogDigest::of(body.as_bytes()).to_string();
     let header = json!({
         "format": FORMAT, "server": "git", "declared": declared().to_string(),
         "checksum": checksum, "read": 7,
@@ -58,7 +58,7 @@ fn file_of(body: &str) -> Vec<u8> {
     format!("{header}\n{body}").into_bytes()
 }
 
-fn read_back(bytes: &[u8]) -> Result<Known, Unusable> {
+fn read_back(bytes: &[u8]) -> Result<KnownLists, CacheFileError> {
     read(&name("git"), declared(), bytes)
 }
 
@@ -68,7 +68,7 @@ fn what_was_written_is_read_byte_for_byte() {
     for list in LISTS {
         assert_eq!(found.reading(list), known().reading(list), "{list:?}");
     }
-    let tools = found.listing(List::Tools).expect("tools");
+    let tools = found.listing(ListKind::Tools).expect("tools");
     assert_eq!(tools.iter().map(|tool| &*tool.key).collect::<Vec<_>>(), ["ab", "ü"]);
     assert!(tools.iter().all(|tool| TOOLS.contains(tool.json())));
     assert_eq!(found.profile().map(|profile| &**profile), Some(&profile()));
@@ -82,9 +82,10 @@ fn what_was_written_is_read_byte_for_byte() {
 #[test]
 fn a_server_of_the_modern_era_and_one_that_says_nothing_are_read_too() {
     let result = r#"{"supportedVersions":["2026-07-28"],"capabilities":{"prompts":{}},"_meta":{}}"#;
-    let modern = Profile::discovered(result).expect("a profile");
+    let modern = ServerProfile::discovered(result).expect("a profile");
     for profile in [Some(modern), None] {
-        let known = Known::restored(declared(), profile.clone(), [], SINCE, Digest::of(b""));
+        let known =
+            KnownLists::restored(declared(), profile.clone(), [], SINCE, CatalogDigest::of(b""));
         let found = read_back(&write(&name("git"), &known).0).expect("ours");
         assert_eq!(found.profile().map(|found| (**found).clone()), profile);
     }
@@ -96,7 +97,7 @@ fn when_it_was_read_makes_it_no_other_and_a_definition_does() {
     let mut known = known();
     let mut learn = |tools: &str| {
         let later = SINCE + Duration::from_secs(60);
-        known.learn(List::Tools, &page(List::Tools, tools), Some(&profile()), later);
+        known.learn(ListKind::Tools, &page(ListKind::Tools, tools), Some(&profile()), later);
         write(&name("git"), &known).1
     };
     assert_eq!(learn(TOOLS), digest);
@@ -105,10 +106,10 @@ fn when_it_was_read_makes_it_no_other_and_a_definition_does() {
 
 #[test]
 fn what_is_of_another_declaration_or_format_is_left_alone() {
-    let of_another = read(&name("git"), Digest::of(b"b"), &file());
-    assert_eq!(of_another.map(drop), Err(Unusable::Foreign));
+    let of_another = read(&name("git"), CatalogDigest::of(b"b"), &file());
+    assert_eq!(of_another.map(drop), Err(CacheFileError::Foreign));
     let newer = format!("{{\"format\":{},\"all\":\"else\"}}\nbinary", FORMAT + 1);
-    assert_eq!(read_back(newer.as_bytes()).map(drop), Err(Unusable::Foreign));
+    assert_eq!(read_back(newer.as_bytes()).map(drop), Err(CacheFileError::Foreign));
 }
 
 #[test]
@@ -147,7 +148,7 @@ fn what_a_client_would_choke_on_is_not_believed_with_the_right_checksum_either()
         &format!("{}7{}", "[".repeat(10_000), "]".repeat(10_000)),
     ] {
         let found = read_back(&file_of(odd)).map(drop);
-        assert!(matches!(found, Err(Unusable::Corrupt(_))), "{}", &odd[..odd.len().min(80)]);
+        assert!(matches!(found, Err(CacheFileError::Corrupt(_))), "{}", &odd[..odd.len().min(80)]);
     }
 }
 
@@ -166,7 +167,7 @@ proptest::proptest! {
         file[at] = byte;
         if let Ok(found) = read_back(&file) {
             // Of when it was read nobody depends.
-            proptest::prop_assert_eq!(found.listing(List::Tools), known().listing(List::Tools));
+            proptest::prop_assert_eq!(found.listing(ListKind::Tools), known().listing(ListKind::Tools));
         }
     }
 }

@@ -9,32 +9,32 @@ use tokio_util::task::TaskTracker;
 
 use super::*;
 use crate::{
-    catalog::Store,
-    config::{Config, Lifecycle, SessionRules, Sharing},
-    connection::in_process::{Manner, Server, Servers, TTL, declared},
+    catalog::DiskCache,
+    config::{Config, LifecycleConfig, SessionConfig, SharingMode},
+    connection::in_process::{InProcessLauncher, InProcessServer, ServerBehaviour, TTL, declared},
     holder::Holder,
-    pool::{Pool, Slot},
+    pool::{Pool, ServerSlot},
     protocol::mcp::method,
-    session::{Next, Reader, Scope, Seal, Session, Sessions},
+    session::{OutboxItem, OutboxReader, ServerScope, Session, SessionRegistry, SessionSigner},
 };
 
-const LIMITS: Limits =
-    Limits { silence: defaults::REQUEST_TIMEOUT, total: defaults::MAX_TOTAL_TIMEOUT };
+const LIMITS: ConnectionLimits =
+    ConnectionLimits { silence: defaults::REQUEST_TIMEOUT, total: defaults::MAX_TOTAL_TIMEOUT };
 const TOOLS: &str = method::TOOLS_CHANGED;
 
 /// The servers `a` and `b`, and all that is between them and their clients.
 struct Rig {
     catalog: Arc<Catalog>,
-    servers: Arc<Servers>,
+    servers: Arc<InProcessLauncher>,
     pool: Arc<Pool>,
-    sessions: Arc<Sessions>,
+    sessions: Arc<SessionRegistry>,
     _tasks: JoinSet<()>,
 }
 
 /// A client that listens.
 struct Client {
     session: Arc<Session>,
-    stream: Reader,
+    stream: OutboxReader,
 }
 
 impl Rig {
@@ -42,8 +42,8 @@ impl Rig {
         Self::with(|_| {})
     }
 
-    fn with(change: impl Fn(&mut crate::config::Server)) -> Self {
-        let servers = Servers::new();
+    fn with(change: impl Fn(&mut crate::config::ServerConfig)) -> Self {
+        let servers = InProcessLauncher::new();
         let (dialer, announced) = servers.dialer();
         let server = |name: &str| {
             let mut server = declared(name);
@@ -53,8 +53,8 @@ impl Rig {
         let config =
             Config { servers: BTreeMap::from(["a", "b"].map(server)), ..Config::default() };
         let pool = Arc::new(Pool::new(dialer, &config));
-        let seal = Seal::new(&[1; defaults::SESSION_KEY_BYTES]);
-        let sessions = Sessions::new(Arc::clone(&pool), seal, &SessionRules::default());
+        let seal = SessionSigner::new(&[1; defaults::SESSION_KEY_BYTES]);
+        let sessions = SessionRegistry::new(Arc::clone(&pool), seal, &SessionConfig::default());
         let (telling, told) = mpsc::channel(defaults::ANNOUNCEMENT_QUEUE);
         let tracker = TaskTracker::new();
         let catalog = Catalog::new(
@@ -62,7 +62,7 @@ impl Rig {
             Arc::clone(&sessions),
             tracker,
             telling,
-            Store::default(),
+            DiskCache::default(),
         );
         let catalog = Arc::new(catalog);
         let (mut tasks, stop) = (JoinSet::new(), CancellationToken::new());
@@ -72,27 +72,27 @@ impl Rig {
         Self { catalog, servers, pool, sessions, _tasks: tasks }
     }
 
-    fn server(&self, name: &str) -> Arc<Server> {
+    fn server(&self, name: &str) -> Arc<InProcessServer> {
         self.servers.of(name)
     }
 
-    fn slot(&self, name: &str) -> Arc<Slot> {
+    fn slot(&self, name: &str) -> Arc<ServerSlot> {
         self.pool.slot(name).expect("declared")
     }
 
-    fn client(&self, scope: Scope) -> Client {
+    fn client(&self, scope: ServerScope) -> Client {
         let session = self.sessions.open(scope, None, "{}", Holder::unknown());
         Client { stream: session.read(None), session }
     }
 
     /// Has a client see the merged tools.
     async fn see(&self, client: &Client) {
-        self.catalog.all(List::Tools, client.session.owner(), LIMITS).await;
+        self.catalog.all(ListKind::Tools, client.session.owner(), LIMITS).await;
     }
 
     /// Returns a client that has seen the merged tools, and heard what there was to hear.
     async fn informed(&self) -> Client {
-        let mut client = self.client(Scope::Every);
+        let mut client = self.client(ServerScope::Every);
         self.see(&client).await;
         settle().await;
         client.heard();
@@ -116,7 +116,7 @@ impl Client {
     /// Returns the methods of what came so far.
     fn heard(&mut self) -> Vec<String> {
         let mut heard = Vec::new();
-        while let Some(Next::Event(_, message)) = self.stream.next().now_or_never() {
+        while let Some(OutboxItem::Event(_, message)) = self.stream.next().now_or_never() {
             let message: Value = serde_json::from_slice(&message).expect("JSON");
             heard.push(message["method"].as_str().expect("a method").to_owned());
         }
@@ -152,10 +152,10 @@ async fn clients_hear_of_a_change_once_and_of_no_change_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn a_list_is_read_again_when_it_is_not_good_any_more_and_nobody_says_when_it_changes() {
-    for (manner, n_reads) in [(Manner::Good, 0), (Manner::Modern, 1)] {
+    for (manner, n_reads) in [(ServerBehaviour::Good, 0), (ServerBehaviour::Modern, 1)] {
         let rig = Rig::new();
         rig.server("a").behave(manner);
-        let client = rig.client(Scope::Every);
+        let client = rig.client(ServerScope::Every);
         rig.see(&client).await;
         let n_before = rig.server("a").n_lists();
 
@@ -208,8 +208,8 @@ async fn a_server_that_never_stops_is_read_and_told_once_in_a_window() {
 #[tokio::test(start_paused = true)]
 async fn changes_of_several_servers_are_one_for_who_sees_them_merged() {
     let rig = Rig::new();
-    let mut merged = rig.client(Scope::Every);
-    let mut own = rig.client(Scope::One(ServerName::new("b").expect("a name")));
+    let mut merged = rig.client(ServerScope::Every);
+    let mut own = rig.client(ServerScope::One(ServerName::new("b").expect("a name")));
     rig.see(&merged).await;
     settle().await;
     merged.heard();
@@ -229,7 +229,7 @@ async fn changes_of_several_servers_are_one_for_who_sees_them_merged() {
 #[tokio::test(start_paused = true)]
 async fn a_list_that_nobody_has_seen_cannot_be_compared_but_the_next_time() {
     let rig = Rig::new();
-    let mut client = rig.client(Scope::One(ServerName::new("a").expect("a name")));
+    let mut client = rig.client(ServerScope::One(ServerName::new("a").expect("a name")));
     rig.connect("a").await;
 
     rig.server("a").say(TOOLS);
@@ -243,8 +243,8 @@ async fn a_list_that_nobody_has_seen_cannot_be_compared_but_the_next_time() {
 #[tokio::test(start_paused = true)]
 async fn without_a_listener_a_list_is_read_for_who_searches_alone() {
     let rig = Rig::new();
-    let deaf = rig.sessions.open(Scope::Every, None, "{}", Holder::unknown());
-    rig.catalog.all(List::Tools, deaf.owner(), LIMITS).await;
+    let deaf = rig.sessions.open(ServerScope::Every, None, "{}", Holder::unknown());
+    rig.catalog.all(ListKind::Tools, deaf.owner(), LIMITS).await;
     let n_before = rig.server("a").n_lists();
 
     for _ in 0..9 {
@@ -254,7 +254,7 @@ async fn without_a_listener_a_list_is_read_for_who_searches_alone() {
 
     assert_eq!(rig.server("a").n_lists(), n_before + 1);
     assert!(rig.catalog.snapshot().await.tool("a", "x").is_some());
-    let tools = rig.catalog.all(List::Tools, deaf.owner(), LIMITS).await;
+    let tools = rig.catalog.all(ListKind::Tools, deaf.owner(), LIMITS).await;
     assert!(tools[0].1.iter().any(|tool| tool.key == "x"), "it is there when it is asked for");
 }
 
@@ -280,7 +280,7 @@ async fn a_server_that_ends_before_its_list_is_compared_is_told_of() {
 
     rig.server("a").say(TOOLS);
     time::sleep(Duration::from_millis(1)).await;
-    rig.server("a").behave(Manner::Missing);
+    rig.server("a").behave(ServerBehaviour::Missing);
     rig.server("a").kill();
     settle().await;
 
@@ -308,8 +308,8 @@ async fn a_server_that_does_not_show_its_list_in_time_is_told_of_once() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_is_put_away_meanwhile_is_neither_started_nor_told_of() {
-    let rig = Rig::with(|server| server.lifecycle = Lifecycle::Ephemeral);
-    let mut client = rig.client(Scope::Every);
+    let rig = Rig::with(|server| server.lifecycle = LifecycleConfig::Ephemeral);
+    let mut client = rig.client(ServerScope::Every);
     rig.see(&client).await;
     // Some say so at each start.
     rig.server("a").say(TOOLS);
@@ -321,8 +321,8 @@ async fn a_server_that_is_put_away_meanwhile_is_neither_started_nor_told_of() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_of_each_client_is_told_of_to_its_own() {
-    let rig = Rig::with(|server| server.sharing = Sharing::Session { max_connections: 4 });
-    let (mut one, mut two) = (rig.client(Scope::Every), rig.client(Scope::Every));
+    let rig = Rig::with(|server| server.sharing = SharingMode::Session { max_connections: 4 });
+    let (mut one, mut two) = (rig.client(ServerScope::Every), rig.client(ServerScope::Every));
     rig.see(&one).await;
     settle().await;
     rig.server("a").list(&[named("x")]);
@@ -339,8 +339,8 @@ async fn a_server_of_each_client_is_told_of_to_its_own() {
 
 #[tokio::test(start_paused = true)]
 async fn an_exclusive_server_is_compared_when_its_list_is_read_again() {
-    let rig = Rig::with(|server| server.sharing = Sharing::Exclusive { max_connections: 2 });
-    let mut client = rig.client(Scope::Every);
+    let rig = Rig::with(|server| server.sharing = SharingMode::Exclusive { max_connections: 2 });
+    let mut client = rig.client(ServerScope::Every);
     rig.see(&client).await;
     rig.server("a").say(TOOLS);
     rig.server("a").list(&[named("x")]);
@@ -355,7 +355,7 @@ async fn an_exclusive_server_is_compared_when_its_list_is_read_again() {
 #[tokio::test(start_paused = true)]
 async fn an_updated_resource_is_told_once_in_a_window_and_only_while_it_is_watched() {
     let rig = Rig::new();
-    let mut client = rig.client(Scope::Every);
+    let mut client = rig.client(ServerScope::Every);
     let slot = rig.slot("a");
     for uri in ["r:1", "r:2"] {
         rig.sessions.watch(&client.session, &slot, uri).await.expect("not refused");
@@ -364,7 +364,7 @@ async fn an_updated_resource_is_told_once_in_a_window_and_only_while_it_is_watch
         let params = json!({ "uri": uri }).to_string();
         let message =
             crate::protocol::Message::notification(method::RESOURCE_UPDATED, Some(&params));
-        let aside = Aside::Notification(message);
+        let aside = SideMessage::Notification(message);
         Announcement { server: slot.name().clone(), generation: 1, owner: None, aside }
     };
     for uri in ["r:2", "r:1", "r:2", "r:3", "r:2"] {
@@ -380,9 +380,9 @@ async fn an_updated_resource_is_told_once_in_a_window_and_only_while_it_is_watch
             method::LOG_MESSAGE,
             Some(r#"{"level":"error","data":1}"#),
         );
-        let aside = Aside::Notification(message);
+        let aside = SideMessage::Notification(message);
         let log = Announcement { aside, ..update("") };
-        rig.sessions.set_level(&client.session, crate::protocol::Level::Info).await;
+        rig.sessions.set_level(&client.session, crate::protocol::LoggingLevel::Info).await;
         rig.catalog.told.send(log).await.expect("it is read");
     }
     time::sleep(Duration::from_millis(1)).await;

@@ -9,25 +9,25 @@ use tokio_util::task::TaskTracker;
 
 use super::*;
 use crate::{
-    catalog::{Listing, Snapshot, Store, UnreadServer},
-    config::{self, Config, SessionRules, diff::ServerDiff},
+    catalog::{CatalogSnapshot, DiskCache, Listing, UnreadServer},
+    config::{self, Config, SessionConfig, diff::ServerDiff},
     connection::{
         Announcement,
-        in_process::{Manner, Server, Servers, declared},
+        in_process::{InProcessLauncher, InProcessServer, ServerBehaviour, declared},
     },
     pool::Pool,
-    search::RequestWords,
-    session::{Seal, Sessions},
+    search::RelevanceTerms,
+    session::{SessionRegistry, SessionSigner},
 };
 
-const LIMITS: Limits =
-    Limits { silence: defaults::REQUEST_TIMEOUT, total: defaults::MAX_TOTAL_TIMEOUT };
+const LIMITS: ConnectionLimits =
+    ConnectionLimits { silence: defaults::REQUEST_TIMEOUT, total: defaults::MAX_TOTAL_TIMEOUT };
 
 /// The servers `a` and `b`, and a service in front of them that keeps what it knows.
 struct Rig {
     catalog: Arc<Catalog>,
     pool: Arc<Pool>,
-    servers: Arc<Servers>,
+    servers: Arc<InProcessLauncher>,
     config: Config,
     told: mpsc::Receiver<Announcement>,
     stop: CancellationToken,
@@ -40,7 +40,7 @@ impl Rig {
         Self::with(|_| {}).await
     }
 
-    async fn with(change: impl Fn(&mut config::Server)) -> Self {
+    async fn with(change: impl Fn(&mut config::ServerConfig)) -> Self {
         let directory = Arc::new(tempfile::tempdir().expect("a directory"));
         let server = |name: &str| {
             let mut server = declared(name);
@@ -48,16 +48,20 @@ impl Rig {
             (self::name(name), Arc::new(server))
         };
         let config = Config { servers: ["a", "b"].map(server).into(), ..Config::default() };
-        Self::start(config, Servers::new(), directory).await
+        Self::start(config, InProcessLauncher::new(), directory).await
     }
 
-    async fn start(config: Config, servers: Arc<Servers>, directory: Arc<TempDir>) -> Self {
+    async fn start(
+        config: Config,
+        servers: Arc<InProcessLauncher>,
+        directory: Arc<TempDir>,
+    ) -> Self {
         let (dialer, announced) = servers.dialer();
         let pool = Arc::new(Pool::new(dialer, &config));
-        let seal = Seal::new(&[1; defaults::SESSION_KEY_BYTES]);
-        let sessions = Sessions::new(Arc::clone(&pool), seal, &SessionRules::default());
+        let seal = SessionSigner::new(&[1; defaults::SESSION_KEY_BYTES]);
+        let sessions = SessionRegistry::new(Arc::clone(&pool), seal, &SessionConfig::default());
         let (telling, told) = mpsc::channel(defaults::ANNOUNCEMENT_QUEUE);
-        let store = Store::new(Some(directory.path().to_owned()));
+        let store = DiskCache::new(Some(directory.path().to_owned()));
         let tracker = TaskTracker::new();
         let catalog = Arc::new(Catalog::new(Arc::clone(&pool), sessions, tracker, telling, store));
         catalog.restore().await;
@@ -82,11 +86,11 @@ impl Rig {
         Self::start(self.config, self.servers, self.directory).await
     }
 
-    fn server(&self, name: &str) -> Arc<Server> {
+    fn server(&self, name: &str) -> Arc<InProcessServer> {
         self.servers.of(name)
     }
 
-    fn slot(&self, name: &str) -> Arc<Slot> {
+    fn slot(&self, name: &str) -> Arc<ServerSlot> {
         self.pool.slot(name).expect("declared")
     }
 
@@ -103,16 +107,16 @@ impl Rig {
 
     /// Returns the merged tools, `a`'s and `b`'s.
     async fn tools(&self) -> Vec<(String, Vec<String>)> {
-        let all = self.catalog.all(List::Tools, None, LIMITS).await;
+        let all = self.catalog.all(ListKind::Tools, None, LIMITS).await;
         let names = |listing: &Listing| listing.iter().map(|tool| tool.key.clone()).collect();
         all.iter().map(|(server, listing)| (server.to_string(), names(listing))).collect()
     }
 
-    async fn snapshot(&self) -> Arc<Snapshot> {
+    async fn snapshot(&self) -> Arc<CatalogSnapshot> {
         self.catalog.snapshot().await
     }
 
-    async fn source(&self, server: &str) -> Option<Source> {
+    async fn source(&self, server: &str) -> Option<KnownSource> {
         self.snapshot().await.server(server).map(|server| server.source)
     }
 
@@ -160,10 +164,10 @@ async fn after_a_restart_everything_is_there_and_nothing_runs() {
     assert_eq!(rig.tools().await, before);
     let again = rig.snapshot().await;
     assert_eq!((again.servers().len(), again.fingerprint), (2, snapshot.fingerprint));
-    assert_eq!(rig.source("a").await, Some(Source::Cache));
+    assert_eq!(rig.source("a").await, Some(KnownSource::Cache));
     assert!(rig.catalog.learn(LIMITS, None).await.is_empty());
     assert_eq!(rig.catalog.profile(&name("a")).expect("known").protocol_version, "2025-11-25");
-    let prompts = rig.catalog.all(List::Prompts, None, LIMITS).await;
+    let prompts = rig.catalog.all(ListKind::Prompts, None, LIMITS).await;
     assert_eq!(prompts.len(), 2, "they say that they have none");
     assert_eq!(rig.n_launches(), 2);
 }
@@ -178,7 +182,7 @@ async fn what_was_connected_just_before_a_stop_is_known_after_it() {
 
         let rig = rig.restart().await;
 
-        assert_eq!(rig.source("a").await, Some(Source::Cache));
+        assert_eq!(rig.source("a").await, Some(KnownSource::Cache));
         assert_eq!(rig.server("a").n_launches(), 1);
     }
 }
@@ -198,7 +202,7 @@ async fn a_server_that_comes_has_the_last_word_and_clients_hear_of_it_once() {
         assert_eq!(rig.n_told(), n_told);
         let snapshot = rig.snapshot().await;
         assert_eq!(snapshot.generation, before + n_told as u64);
-        assert_eq!(rig.source("a").await, Some(Source::Live));
+        assert_eq!(rig.source("a").await, Some(KnownSource::Live));
         assert_eq!(snapshot.tool("a", "x").is_some(), n_told == 1);
         assert_eq!(version(&rig.file()) != file, n_told == 1, "written only if it is another one");
         rig.connect().await;
@@ -211,7 +215,11 @@ async fn a_server_that_comes_has_the_last_word_and_clients_hear_of_it_once() {
 async fn a_server_that_was_put_away_keeps_its_tools_and_is_asked_when_it_comes_again() {
     let rig = Rig::new().await;
     rig.connect().await;
-    assert_eq!(rig.source("a").await, Some(Source::Live), "also where no client has listed them");
+    assert_eq!(
+        rig.source("a").await,
+        Some(KnownSource::Live),
+        "also where no client has listed them"
+    );
     time::sleep(defaults::POOL_IDLE_TIMEOUT + Duration::from_secs(1)).await;
     assert_eq!(rig.server("a").n_living(), 0);
     rig.server("a").list(&[named("x")]);
@@ -227,14 +235,14 @@ async fn a_server_that_was_put_away_keeps_its_tools_and_is_asked_when_it_comes_a
 #[tokio::test(start_paused = true)]
 async fn what_is_not_known_is_learned_all_at_once_and_who_fails_is_named() {
     let rig = Rig::new().await;
-    rig.server("b").behave(Manner::Missing);
+    rig.server("b").behave(ServerBehaviour::Missing);
     let left_out = rig.catalog.learn(LIMITS, None).await;
     assert_eq!(left_out.len(), 1);
     let UnreadServer { server, reason, read_for } = &left_out[0];
     assert!(*server == name("b") && reason.contains('b') && read_for.is_none(), "{left_out:?}");
     assert!(rig.snapshot().await.tool("a", "echo").is_some());
 
-    rig.server("b").behave(Manner::Hangs);
+    rig.server("b").behave(ServerBehaviour::Hangs);
     let start = Instant::now();
     let left_out = rig.catalog.learn(LIMITS, None).await;
     assert_eq!(left_out.len(), 1);
@@ -246,9 +254,9 @@ async fn what_is_not_known_is_learned_all_at_once_and_who_fails_is_named() {
 async fn a_server_that_starts_is_waited_for_longer_by_a_search_that_is_about_it() {
     let seconds = Duration::from_secs;
     let rig = Rig::new().await;
-    rig.server("b").behave(Manner::SlowModern);
+    rig.server("b").behave(ServerBehaviour::SlowModern);
     let start = Instant::now();
-    let words = |text| Some(RequestWords::of(text));
+    let words = |text| Some(RelevanceTerms::of(text));
     let left_out = rig.catalog.learn(LIMITS, words("draw a map").as_ref()).await;
     assert_eq!(left_out[0].read_for, Some(defaults::LIST_PATIENCE), "{left_out:?}");
     assert_eq!(start.elapsed(), defaults::LIST_PATIENCE);
@@ -322,7 +330,7 @@ async fn a_list_that_nobody_asked_for_says_nothing_for_or_against_a_server() {
     settle().await;
     let permit =
         rig.slot("a").gate().admit(crate::holder::Holder::SERVICE).expect("it is not left alone");
-    let error = crate::connection::Failure::Unresponsive;
+    let error = crate::connection::RequestFailure::Unresponsive;
     permit.failed(error.fault(), None, &error);
     assert_eq!(failures(&rig), 1);
 
@@ -330,7 +338,7 @@ async fn a_list_that_nobody_asked_for_says_nothing_for_or_against_a_server() {
     assert_eq!((rig.server("a").n_lists(), failures(&rig)), (2, 1), "that it lists is no proof");
     rig.server("a").kill();
     settle().await;
-    rig.server("a").behave(Manner::Taciturn);
+    rig.server("a").behave(ServerBehaviour::Taciturn);
     rig.server("a").mute(false);
     rig.connect().await;
     assert_eq!(failures(&rig), 1);
@@ -339,8 +347,9 @@ async fn a_list_that_nobody_asked_for_says_nothing_for_or_against_a_server() {
 #[tokio::test(start_paused = true)]
 async fn where_each_request_may_start_a_process_a_list_is_not_read_with_each() {
     for change in [
-        (|server: &mut config::Server| server.lifecycle = Lifecycle::Ephemeral) as fn(&mut _),
-        |server| server.sharing = Sharing::Exclusive { max_connections: 2 },
+        (|server: &mut config::ServerConfig| server.lifecycle = LifecycleConfig::Ephemeral)
+            as fn(&mut _),
+        |server| server.sharing = SharingMode::Exclusive { max_connections: 2 },
     ] {
         let rig = Rig::with(change).await;
         rig.tools().await;
@@ -354,19 +363,20 @@ async fn where_each_request_may_start_a_process_a_list_is_not_read_with_each() {
             rig.connect().await;
         }
         assert_eq!(rig.server("a").n_lists(), 2, "it was known from the disk alone");
-        assert_eq!(rig.source("a").await, Some(Source::Live));
+        assert_eq!(rig.source("a").await, Some(KnownSource::Live));
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_server_of_each_client_is_known_by_one_who_is_none() {
-    let rig = Rig::with(|server| server.sharing = Sharing::Session { max_connections: 4 }).await;
+    let rig =
+        Rig::with(|server| server.sharing = SharingMode::Session { max_connections: 4 }).await;
     assert!(rig.catalog.learn(LIMITS, None).await.is_empty());
     assert!(rig.snapshot().await.tool("a", "echo").is_some());
     let rig = rig.restart().await;
     let n_before = rig.n_launches();
-    let mut client = Owner::new(7, "{}");
-    let tools = rig.catalog.all(List::Tools, Some(&client), LIMITS).await;
+    let mut client = SessionOwner::new(7, "{}");
+    let tools = rig.catalog.all(ListKind::Tools, Some(&client), LIMITS).await;
     assert_eq!((tools.len(), rig.n_launches()), (2, n_before), "it is answered from the disk");
 
     let mut rig = rig;
@@ -376,7 +386,7 @@ async fn a_server_of_each_client_is_known_by_one_who_is_none() {
     settle().await;
     assert_eq!(rig.n_told(), 1, "what its own connection lists is another list");
     client.key = 8;
-    let tools = rig.catalog.all(List::Tools, Some(&client), LIMITS).await;
+    let tools = rig.catalog.all(ListKind::Tools, Some(&client), LIMITS).await;
     assert!(!tools[0].1.iter().any(|tool| tool.key == "x"), "that was said to one client alone");
 }
 
@@ -392,11 +402,11 @@ async fn a_server_that_is_declared_another_way_is_not_shown_with_old_tools() {
         rig.pool.apply(&diff, &rig.config, Duration::ZERO);
         rig.catalog.replaced(&diff);
     };
-    let declare = |config: &mut Config, server: config::Server| {
+    let declare = |config: &mut Config, server: config::ServerConfig| {
         config.servers.insert(name("a"), Arc::new(server));
     };
 
-    let slower = || config::Server { start_timeout: Duration::from_secs(7), ..declared("a") };
+    let slower = || config::ServerConfig { start_timeout: Duration::from_secs(7), ..declared("a") };
     apply(&mut rig, &|config| declare(config, slower()));
     settle().await;
     assert!(rig.snapshot().await.server("a").is_some(), "it is the same program");
@@ -405,7 +415,7 @@ async fn a_server_that_is_declared_another_way_is_not_shown_with_old_tools() {
     assert!(rig.snapshot().await.server("a").is_none());
     apply(&mut rig, &|config| declare(config, declared("a")));
     settle().await;
-    assert_eq!(rig.source("a").await, Some(Source::Cache), "the disk knows it still");
+    assert_eq!(rig.source("a").await, Some(KnownSource::Cache), "the disk knows it still");
     apply(&mut rig, &|config| drop(config.servers.remove("a")));
     assert!(rig.snapshot().await.server("a").is_none());
     settle().await;
@@ -416,7 +426,8 @@ async fn a_server_that_is_declared_another_way_is_not_shown_with_old_tools() {
 #[tokio::test(start_paused = true)]
 async fn a_list_whose_server_tells_no_changes_is_read_again_when_it_is_used_and_old() {
     let rig =
-        Rig::with(|server| server.lifecycle = Lifecycle::KeepAlive { idle_timeout: None }).await;
+        Rig::with(|server| server.lifecycle = LifecycleConfig::KeepAlive { idle_timeout: None })
+            .await;
     rig.tools().await;
     settle().await;
     let is_known = async || rig.snapshot().await.tool("a", "x").is_some();

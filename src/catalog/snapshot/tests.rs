@@ -1,34 +1,34 @@
 //! One snapshot after the other.
 
 use super::*;
-use crate::{protocol::mcp::Page, search::Strategy};
+use crate::{protocol::mcp::ListPage, search::RankingStrategy};
 
 const NOW: SystemTime = SystemTime::UNIX_EPOCH;
 
 /// Nobody makes vectors.
 struct NoVectors;
 
-impl Vectors for NoVectors {
+impl SnapshotVectors for NoVectors {
     fn version(&self) -> u64 {
         0
     }
 
-    fn of(&self, _texts: Vec<Text>) -> Vec<Option<Arc<[f32]>>> {
+    fn of(&self, _texts: Vec<EmbeddingText>) -> Vec<Option<Arc<[f32]>>> {
         Vec::new()
     }
 }
 
 /// What is known, and the snapshots that are made of it.
 struct Rig {
-    known: BTreeMap<ServerName, Known>,
-    snapshot: Snapshot,
-    vocabulary: Arc<Vocabulary>,
+    known: BTreeMap<ServerName, KnownLists>,
+    snapshot: CatalogSnapshot,
+    vocabulary: Arc<SynonymTable>,
 }
 
 impl Rig {
     fn new() -> Self {
-        let vocabulary = Arc::new(Vocabulary::of(&[]));
-        let snapshot = Snapshot::empty(&vocabulary);
+        let vocabulary = Arc::new(SynonymTable::of(&[]));
+        let snapshot = CatalogSnapshot::empty(&vocabulary);
         Self { known: BTreeMap::new(), snapshot, vocabulary }
     }
 
@@ -37,9 +37,14 @@ impl Rig {
         self.learn_with(server, tools, None)
     }
 
-    fn learn_with(&mut self, server: &str, tools: &[(&str, &str)], about: Option<&Profile>) -> u64 {
+    fn learn_with(
+        &mut self,
+        server: &str,
+        tools: &[(&str, &str)],
+        about: Option<&ServerProfile>,
+    ) -> u64 {
         let known = self.known.entry(name(server)).or_default();
-        known.learn(List::Tools, &listing(tools), about, NOW);
+        known.learn(ListKind::Tools, &listing(tools), about, NOW);
         self.make()
     }
 
@@ -51,7 +56,12 @@ impl Rig {
     }
 
     fn found(&self, text: &str) -> Vec<String> {
-        let query = Query { text, limit: 10, strategy: Strategy::Keyword, ..Query::default() };
+        let query = SearchQuery {
+            text,
+            limit: 10,
+            strategy: RankingStrategy::Keyword,
+            ..SearchQuery::default()
+        };
         let hits = self.snapshot.search(&query).into_iter();
         let found = hits.map(|hit| {
             let (server, tool) = self.snapshot.at(hit.place).expect("it stands there");
@@ -73,15 +83,15 @@ fn listing(tools: &[(&str, &str)]) -> Listing {
     };
     let tools: Vec<_> = tools.iter().map(tool).collect();
     let result = serde_json::json!({ "tools": tools }).to_string();
-    Listing::new(Page::read(List::Tools, &result).expect("a list").items)
+    Listing::new(ListPage::read(ListKind::Tools, &result).expect("a list").items)
 }
 
-fn profile(title: &str, instructions: &str) -> Profile {
+fn profile(title: &str, instructions: &str) -> ServerProfile {
     let result = serde_json::json!({
         "protocolVersion": "2025-11-25", "capabilities": { "tools": {} },
         "serverInfo": { "name": "x", "title": title, "version": "1" }, "instructions": instructions,
     });
-    Profile::read(&result.to_string()).expect("a profile")
+    ServerProfile::read(&result.to_string()).expect("a profile")
 }
 
 #[test]
@@ -116,19 +126,19 @@ fn the_fingerprint_is_that_of_the_definitions_however_they_came_about() {
 fn a_server_from_the_disk_is_confirmed_without_a_new_generation() {
     let mut rig = Rig::new();
     let tools = [("one", "reads")];
-    let known = Known::restored(
-        Digest::of(b""),
+    let known = KnownLists::restored(
+        CatalogDigest::of(b""),
         None,
-        [(List::Tools, listing(&tools))],
+        [(ListKind::Tools, listing(&tools))],
         NOW,
-        Digest::of(b""),
+        CatalogDigest::of(b""),
     );
     rig.known.insert(name("a"), known);
     assert_eq!(rig.make(), 1);
     let source = |rig: &Rig| rig.snapshot.server("a").map(|server| server.source);
-    assert_eq!(source(&rig), Some(Source::Cache));
+    assert_eq!(source(&rig), Some(KnownSource::Cache));
     assert_eq!(rig.learn("a", &tools), 1);
-    assert_eq!(source(&rig), Some(Source::Live));
+    assert_eq!(source(&rig), Some(KnownSource::Live));
 }
 
 #[test]
@@ -142,10 +152,10 @@ fn what_a_snapshot_shows_and_finds_fits_together_and_stays_so() {
     assert_eq!(rig.found("book"), ["a/read"]);
     assert_eq!(rig.snapshot.tool("b", "open").map(|tool| &*tool.key), Some("open"));
     assert!(rig.snapshot.tool("a", "open").is_none() && rig.snapshot.server("c").is_none());
-    let only = Query { text: "window", limit: 9, server: Some(0), ..Query::default() };
+    let only = SearchQuery { text: "window", limit: 9, server: Some(0), ..SearchQuery::default() };
     assert_eq!(rig.snapshot.search(&only), []);
-    let pattern = Pattern::new("opens? a").expect("a pattern");
-    assert_eq!(rig.snapshot.grep(&pattern, 9), [Place { server: 1, tool: 0 }]);
+    let pattern = SearchPattern::new("opens? a").expect("a pattern");
+    assert_eq!(rig.snapshot.grep(&pattern, 9), [ToolPosition { server: 1, tool: 0 }]);
 
     let kept = rig.snapshot.next(&rig.known, &rig.vocabulary, &NoVectors, 0);
     rig.known.clear();
@@ -172,7 +182,7 @@ fn what_is_not_another_one_is_not_analysed_again() {
 fn a_server_is_about_its_title_and_its_instructions_and_no_more_than_fits() {
     assert_eq!(about(&profile("T", "does\nthis")), "T\ndoes\nthis");
     assert_eq!(about(&profile("", "i")), "i");
-    let bare = Profile::read(r#"{"protocolVersion":"2025-11-25","serverInfo":{"name":"n"}}"#);
+    let bare = ServerProfile::read(r#"{"protocolVersion":"2025-11-25","serverInfo":{"name":"n"}}"#);
     assert_eq!(about(&bare.expect("a profile")), "n");
     assert_eq!(about(&profile("T", &"ü".repeat(9000))).len(), defaults::ABOUT_BYTES_MAX);
 }
@@ -183,14 +193,14 @@ fn other_words_for_the_same_make_another_generation() {
     rig.learn("a", &[("fetch", "gets a frobnicator")]);
     let (generation, fingerprint) = (rig.snapshot.generation, rig.snapshot.fingerprint);
     let found = |rig: &Rig| {
-        let query = Query { text: "doohickey", limit: 10, ..Query::default() };
+        let query = SearchQuery { text: "doohickey", limit: 10, ..SearchQuery::default() };
         rig.snapshot.search(&query).len()
     };
     assert_eq!(found(&rig), 0);
     let group = ["doohickey", "frobnicator"].map(str::to_owned).to_vec();
-    rig.vocabulary = Arc::new(Vocabulary::of(std::slice::from_ref(&group)));
+    rig.vocabulary = Arc::new(SynonymTable::of(std::slice::from_ref(&group)));
     assert_eq!((rig.make(), found(&rig)), (generation + 1, 1));
     assert_ne!(rig.snapshot.fingerprint, fingerprint);
-    rig.vocabulary = Arc::new(Vocabulary::of(&[group]));
+    rig.vocabulary = Arc::new(SynonymTable::of(&[group]));
     assert_eq!(rig.make(), generation + 1, "they are the same");
 }

@@ -10,18 +10,18 @@ use std::{
 use super::*;
 use crate::{
     catalog::Listing,
-    protocol::mcp::{List, Page},
+    protocol::mcp::{ListKind, ListPage},
 };
 
 struct Rig {
     directory: tempfile::TempDir,
-    store: Store,
+    store: DiskCache,
 }
 
 impl Rig {
     fn new() -> Self {
         let directory = tempfile::tempdir().expect("a directory");
-        let store = Store::new(Some(directory.path().join("a/b")));
+        let store = DiskCache::new(Some(directory.path().join("a/b")));
         Self { directory, store }
     }
 
@@ -35,11 +35,11 @@ impl Rig {
         entries.map(|entry| entry.expect("one").file_name().display().to_string()).collect()
     }
 
-    fn write(&self, known: &Known) -> Option<Digest> {
+    fn write(&self, known: &KnownLists) -> Option<CatalogDigest> {
         self.store.write(&git(), known)
     }
 
-    fn read(&self) -> Option<Known> {
+    fn read(&self) -> Option<KnownLists> {
         self.store.read(&git(), declared())
     }
 }
@@ -48,16 +48,16 @@ fn git() -> ServerName {
     ServerName::new("git").expect("a name")
 }
 
-fn declared() -> Digest {
-    Digest::of(b"a")
+fn declared() -> CatalogDigest {
+    CatalogDigest::of(b"a")
 }
 
-fn known(tool: &str) -> Known {
+fn known(tool: &str) -> KnownLists {
     let tool = serde_json::json!({ "name": tool, "inputSchema": { "type": "object" } });
     let result = serde_json::json!({ "tools": [tool] }).to_string();
-    let listing = Listing::new(Page::read(List::Tools, &result).expect("a list").items);
-    let mut known = Known::of(declared());
-    known.learn(List::Tools, &listing, None, SystemTime::UNIX_EPOCH);
+    let listing = Listing::new(ListPage::read(ListKind::Tools, &result).expect("a list").items);
+    let mut known = KnownLists::of(declared());
+    known.learn(ListKind::Tools, &listing, None, SystemTime::UNIX_EPOCH);
     known
 }
 
@@ -72,8 +72,8 @@ fn what_is_kept_is_there_for_us_alone_and_no_draft_is_left() {
     let digest = rig.write(&known("x")).expect("written");
     let found = rig.read().expect("read");
     assert_eq!(
-        (found.listing(List::Tools), found.saved),
-        (known("x").listing(List::Tools), Some(digest))
+        (found.listing(ListKind::Tools), found.saved),
+        (known("x").listing(ListKind::Tools), Some(digest))
     );
     assert_eq!((mode(&rig.path()), mode(rig.path().parent().expect("one"))), (0o600, 0o700));
     assert_eq!(rig.files(), ["git.catalog"]);
@@ -91,10 +91,13 @@ fn a_file_is_written_again_only_if_a_definition_is_another_one() {
     assert_eq!(inode(), first);
 
     let now = SystemTime::now();
-    found.learn(List::Tools, &known("y").listing(List::Tools).expect("it"), None, now);
+    found.learn(ListKind::Tools, &known("y").listing(ListKind::Tools).expect("it"), None, now);
     rig.write(&found).expect("written");
     assert_ne!(inode(), first);
-    assert_eq!(rig.read().expect("read").listing(List::Tools), known("y").listing(List::Tools));
+    assert_eq!(
+        rig.read().expect("read").listing(ListKind::Tools),
+        known("y").listing(ListKind::Tools)
+    );
 }
 
 #[test]
@@ -157,7 +160,7 @@ fn a_directory_that_cannot_be_made_costs_nothing_but_the_cache() {
     fs::write(rig.directory.path().join("a"), "a file").expect("written");
     assert!(rig.write(&known("x")).is_none() && rig.read().is_none());
     rig.store.tidy();
-    let none = Store::default();
+    let none = DiskCache::default();
     assert!(none.write(&git(), &known("x")).is_none() && none.read(&git(), declared()).is_none());
 }
 

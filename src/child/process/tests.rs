@@ -3,8 +3,8 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 use super::*;
 use crate::child::ladder;
 
-fn shell(script: &str) -> Program {
-    Program {
+fn shell(script: &str) -> ChildProgram {
+    ChildProgram {
         command: "/bin/sh".into(),
         args: vec!["-c".into(), script.into()],
         env: BTreeMap::new(),
@@ -67,7 +67,7 @@ async fn what_left_the_group_ends_with_the_child() {
     drop(pipes.stdin);
 
     // On a busy machine, a signal comes before the shell has seen the end of its input.
-    assert!(matches!(child.see_off(ladder::at_once()).await, Exit::Status(_)));
+    assert!(matches!(child.see_off(ladder::at_once()).await, ChildExit::Status(_)));
 
     assert!(!is_alive(&daemon));
 }
@@ -104,7 +104,7 @@ async fn a_process_without_an_environment_holds_nobody_up() {
         Child::spawn(&shell("setsid --fork env -i sh -c 'echo $$; read x' <&0; cat"))
             .expect("starts");
     let bare = Pid::from_raw(first_line(pipes.stdout).await.parse().expect("a number"));
-    let bare = Process::read(bare.expect("a number")).expect("readable").expect("it runs");
+    let bare = ProcessEntry::read(bare.expect("a number")).expect("readable").expect("it runs");
     assert_eq!(bare.environment(), Some(Vec::new()));
     assert!(!bare.is_being_replaced());
     drop(pipes.stdin);
@@ -117,16 +117,18 @@ async fn what_a_daemon_starts_while_it_is_seen_off_is_not_left() {
         r#"setsid --fork sh -c 'trap "" TERM; echo $$; while :; do sleep 0.01 & sleep 0.01; done'"#;
     let (child, pipes) = Child::spawn(&shell(&format!("{script}; cat"))).expect("starts");
     let daemon = first_line(pipes.stdout).await;
-    let Family::Child { mark: Some(mark), .. } = child.family else { panic!("it has a mark") };
+    let ProcessDescendants::Child { mark: Some(mark), .. } = child.family else {
+        panic!("it has a mark")
+    };
     drop(pipes.stdin);
 
     child.see_off(ladder::at_once()).await;
 
     assert!(!is_alive(&daemon));
-    let is_left = |process: Process| {
-        process.environment().is_some_and(|found| Mark::find(&found) == Some(mark))
+    let is_left = |process: ProcessEntry| {
+        process.environment().is_some_and(|found| ChildMarker::find(&found) == Some(mark))
     };
-    assert!(!Process::all().any(is_left));
+    assert!(!ProcessEntry::all().any(is_left));
 }
 
 #[tokio::test]

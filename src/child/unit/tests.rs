@@ -13,8 +13,8 @@ use tokio::{
 use super::*;
 use crate::child::ladder;
 
-fn unit(socket: &Path) -> Unit {
-    Unit { socket: socket.to_owned(), name: "metamcp-server-test".into() }
+fn unit(socket: &Path) -> UnitServer {
+    UnitServer { socket: socket.to_owned(), name: "metamcp-server-test".into() }
 }
 
 #[tokio::test]
@@ -22,7 +22,7 @@ async fn what_is_written_goes_both_ways_and_each_end_ends_one_of_them() {
     let directory = tempfile::tempdir().expect("a directory");
     let socket = directory.path().join("test.sock");
     let listener = UnixListener::bind(&socket).expect("listens");
-    let Launched { mut tenant, mut pipes } = launch(&unit(&socket)).await.expect("connects");
+    let LaunchedServer { mut tenant, mut pipes } = launch(&unit(&socket)).await.expect("connects");
     let (mut server, _) = listener.accept().await.expect("comes");
 
     pipes.stdin.write_all(b"hello").await.expect("written");
@@ -36,7 +36,7 @@ async fn what_is_written_goes_both_ways_and_each_end_ends_one_of_them() {
     let mut said = String::new();
     pipes.stdout.read_to_string(&mut said).await.expect("its output ends");
     assert_eq!(said, "good-bye");
-    assert_eq!(tenant.wait().await, Exit::Unknown);
+    assert_eq!(tenant.wait().await, ChildExit::Unknown);
     assert_eq!(
         (tenant.pid(), tenant.kind().to_string()),
         (None, "unit `metamcp-server-test`".into())
@@ -48,11 +48,11 @@ async fn one_that_does_not_leave_has_as_long_as_a_child() {
     let directory = tempfile::tempdir().expect("a directory");
     let socket = directory.path().join("test.sock");
     let _listener = UnixListener::bind(&socket).expect("listens");
-    let Launched { tenant, pipes } = launch(&unit(&socket)).await.expect("connects");
+    let LaunchedServer { tenant, pipes } = launch(&unit(&socket)).await.expect("connects");
     drop(pipes.stdin);
 
     let begin = time::Instant::now();
-    assert_eq!(tenant.see_off(ladder::at_once()).await, Exit::Pending);
+    assert_eq!(tenant.see_off(ladder::at_once()).await, ChildExit::Pending);
 
     assert_eq!(begin.elapsed().as_millis(), 1550);
 }
@@ -103,7 +103,7 @@ async fn a_socket_of_others_is_named_with_the_remedy() {
             assert!(error.hint().contains("SocketGroup="), "{}", error.hint());
         }
     }
-    let error = ConnectError::new(&unit(&socket), io::ErrorKind::PermissionDenied.into());
+    let error = UnitConnectError::new(&unit(&socket), io::ErrorKind::PermissionDenied.into());
     assert!(error.to_string().ends_with(": the service may not use this socket"));
     assert!(error.hint().contains("`SupplementaryGroups=` in `metamcp.service`"));
 }
@@ -142,6 +142,6 @@ fn what_somebody_has_to_change_first_does_not_pass() {
         (WouldBlock, true),
         (OutOfMemory, true),
     ] {
-        assert_eq!(ConnectError::new(&unit, kind.into()).may_pass(), may_pass, "{kind:?}");
+        assert_eq!(UnitConnectError::new(&unit, kind.into()).may_pass(), may_pass, "{kind:?}");
     }
 }

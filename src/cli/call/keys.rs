@@ -2,17 +2,17 @@
 
 use serde_json::{Map, Value};
 
-use super::{schema::Place, value::convert};
+use super::{schema::SchemaCursor, value::convert};
 use crate::meta::nearest;
 
 /// What is wrong with a word of the command line, and what would be right.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Wrong {
+pub(super) struct ArgumentSyntaxError {
     pub(super) text: String,
     pub(super) hint: String,
 }
 
-impl Wrong {
+impl ArgumentSyntaxError {
     pub(super) fn new(text: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { text: text.into(), hint: hint.into() }
     }
@@ -20,24 +20,24 @@ impl Wrong {
 
 /// Where a key leads: the names of the members from the outermost on, and what is there.
 #[derive(Clone, Debug)]
-pub(super) struct Found<'a> {
+pub(super) struct ResolvedKey<'a> {
     path: Vec<String>,
-    place: Place<'a>,
+    place: SchemaCursor<'a>,
     /// The schema has this very name, and does not only allow it.
     pub(super) is_named: bool,
 }
 
 /// The arguments that were read so far.
 #[derive(Debug)]
-pub(super) struct Arguments<'a> {
-    schema: Place<'a>,
+pub(super) struct ParsedArguments<'a> {
+    schema: SchemaCursor<'a>,
     values: Map<String, Value>,
 }
 
-impl<'a> Arguments<'a> {
+impl<'a> ParsedArguments<'a> {
     /// Returns no arguments, to be read by `schema`.
     pub(super) fn new(schema: &'a Value) -> Self {
-        Self { schema: Place::root(schema), values: Map::new() }
+        Self { schema: SchemaCursor::root(schema), values: Map::new() }
     }
 
     /// Returns what was read.
@@ -46,12 +46,12 @@ impl<'a> Arguments<'a> {
     }
 
     /// Finds the argument with this key: `key`, `outer.inner`, with `-` for `_` or the other way.
-    pub(super) fn find(&self, key: &str) -> Option<Found<'a>> {
+    pub(super) fn find(&self, key: &str) -> Option<ResolvedKey<'a>> {
         resolve(self.schema, key, true)
     }
 
     /// Says which arguments there are instead of `key`.
-    pub(super) fn unknown(&self, key: &str, also: &[&str]) -> Wrong {
+    pub(super) fn unknown(&self, key: &str, also: &[&str]) -> ArgumentSyntaxError {
         let known = self.schema.properties().into_iter().map(|(name, _)| name.to_owned());
         let also = also.iter().map(|name| (*name).to_owned());
         let near = nearest(key.trim_start_matches("no-"), known.chain(also));
@@ -59,11 +59,11 @@ impl<'a> Arguments<'a> {
             Some(near) => format!("Did you mean `--{near}`? `--help` behind the tool shows its arguments."),
             None => "`--help` behind the tool shows its arguments; what its schema does not name goes in as JSON.".to_owned(),
         };
-        Wrong::new(format!("the tool has no argument `{key}`"), hint)
+        ArgumentSyntaxError::new(format!("the tool has no argument `{key}`"), hint)
     }
 
     /// Tells whether a key can stand alone, and whether the word behind it is its value all the same.
-    pub(super) fn is_flag(found: &Found<'_>, next: Option<&str>) -> bool {
+    pub(super) fn is_flag(found: &ResolvedKey<'_>, next: Option<&str>) -> bool {
         let types = found.place.types();
         let is_value = |next: &str| match next {
             "true" | "false" => true,
@@ -80,8 +80,13 @@ impl<'a> Arguments<'a> {
     ///
     /// # Errors
     ///
-    /// [`Wrong`] when it cannot be one, or is there already.
-    pub(super) fn add(&mut self, key: &str, found: &Found<'a>, text: &str) -> Result<(), Wrong> {
+    /// [`ArgumentSyntaxError`] when it cannot be one, or is there already.
+    pub(super) fn add(
+        &mut self,
+        key: &str,
+        found: &ResolvedKey<'a>,
+        text: &str,
+    ) -> Result<(), ArgumentSyntaxError> {
         let types = found.place.types();
         let is_list = types.array && (!types.string || found.place.items().is_some());
         if is_list && !text.trim_start().starts_with('[') {
@@ -115,16 +120,16 @@ impl<'a> Arguments<'a> {
     ///
     /// # Errors
     ///
-    /// [`Wrong`] when it is none, or is there already.
+    /// [`ArgumentSyntaxError`] when it is none, or is there already.
     pub(super) fn switch(
         &mut self,
         key: &str,
-        found: &Found<'a>,
+        found: &ResolvedKey<'a>,
         is_on: bool,
-    ) -> Result<(), Wrong> {
+    ) -> Result<(), ArgumentSyntaxError> {
         if !found.place.types().boolean {
             let expected = found.place.types().names().join(" or ");
-            return Err(Wrong::new(
+            return Err(ArgumentSyntaxError::new(
                 format!("`--{key}` is no switch"),
                 format!("Give it a value: {expected}."),
             ));
@@ -136,12 +141,12 @@ impl<'a> Arguments<'a> {
     fn put(
         &mut self,
         key: &str,
-        found: &Found<'_>,
+        found: &ResolvedKey<'_>,
         change: impl FnOnce(Option<Value>) -> Option<Value>,
-    ) -> Result<(), Wrong> {
+    ) -> Result<(), ArgumentSyntaxError> {
         let twice = || {
             let hint = "Give it once; only a list takes several.";
-            Wrong::new(format!("`--{key}` is given twice"), hint)
+            ArgumentSyntaxError::new(format!("`--{key}` is given twice"), hint)
         };
         let Some((last, outer)) = found.path.split_last() else { return Ok(()) };
         let mut members = &mut self.values;
@@ -161,13 +166,16 @@ pub(super) fn is_key(word: &str) -> bool {
         .is_some_and(|name| name.starts_with(|it: char| it.is_alphanumeric() || it == '_'))
 }
 
-fn mistyped(key: &str, text: &str, expected: &str) -> Wrong {
-    Wrong::new(format!("`--{key}` cannot be `{text}`"), format!("Expected: {expected}."))
+fn mistyped(key: &str, text: &str, expected: &str) -> ArgumentSyntaxError {
+    ArgumentSyntaxError::new(
+        format!("`--{key}` cannot be `{text}`"),
+        format!("Expected: {expected}."),
+    )
 }
 
-fn resolve<'a>(place: Place<'a>, key: &str, is_outermost: bool) -> Option<Found<'a>> {
+fn resolve<'a>(place: SchemaCursor<'a>, key: &str, is_outermost: bool) -> Option<ResolvedKey<'a>> {
     if let Some((name, place)) = member(place, key) {
-        return Some(Found { path: vec![name.to_owned()], place, is_named: true });
+        return Some(ResolvedKey { path: vec![name.to_owned()], place, is_named: true });
     }
     // The longest name first: a name may have dots of its own.
     for (dot, _) in key.rmatch_indices('.') {
@@ -183,16 +191,16 @@ fn resolve<'a>(place: Place<'a>, key: &str, is_outermost: bool) -> Option<Found<
     let is_map = !is_outermost && place.types().object;
     let path = vec![key.to_owned()];
     match place.others() {
-        Some(others) => Some(Found { path, place: others, is_named: false }),
+        Some(others) => Some(ResolvedKey { path, place: others, is_named: false }),
         None if place.is_open() && (is_outermost || is_map) => {
-            Some(Found { path, place: Place::root(&Value::Null), is_named: false })
+            Some(ResolvedKey { path, place: SchemaCursor::root(&Value::Null), is_named: false })
         }
         None => None,
     }
 }
 
 /// Finds a property by its name, or by one that differs only in how words are joined.
-fn member<'a>(place: Place<'a>, name: &str) -> Option<(&'a str, Place<'a>)> {
+fn member<'a>(place: SchemaCursor<'a>, name: &str) -> Option<(&'a str, SchemaCursor<'a>)> {
     let properties = place.properties();
     let exact = properties.iter().find(|(known, _)| *known == name);
     if let Some(found) = exact {

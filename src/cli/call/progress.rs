@@ -9,7 +9,7 @@ use crate::cli::{
 
 /// What a tool says of its progress.
 #[derive(Clone, Debug, Default, Deserialize)]
-pub(super) struct Progress {
+pub(super) struct ProgressDisplay {
     progress: f64,
     total: Option<f64>,
     message: Option<String>,
@@ -17,7 +17,7 @@ pub(super) struct Progress {
 
 /// The line. Where standard error is no terminal, there is none.
 #[derive(Debug)]
-pub(super) struct Bar {
+pub(super) struct ProgressLine {
     is_watched: bool,
     is_drawn: bool,
 }
@@ -28,7 +28,7 @@ const CLEAR: &str = "\r\x1b[2K";
 /// How wide the bar is, in columns. Ours.
 const BAR_COLUMNS: usize = 24;
 
-impl Bar {
+impl ProgressLine {
     /// Returns a line that is not drawn yet.
     pub(super) fn new() -> Self {
         Self { is_watched: terminal::is_watched(), is_drawn: false }
@@ -36,7 +36,7 @@ impl Bar {
 
     /// Draws what a notification of progress says, given as JSON text.
     pub(super) fn draw(&mut self, params: &str) {
-        let Ok(progress) = serde_json::from_str::<Progress>(params) else { return };
+        let Ok(progress) = serde_json::from_str::<ProgressDisplay>(params) else { return };
         if self.is_watched {
             self.is_drawn = true;
             // One column is left, in which some terminals would break the line.
@@ -53,14 +53,14 @@ impl Bar {
     }
 }
 
-impl Drop for Bar {
+impl Drop for ProgressLine {
     fn drop(&mut self) {
         self.clear();
     }
 }
 
 /// Returns the line: a bar where the end is known, else a counter.
-fn line(progress: &Progress, columns: usize) -> String {
+fn line(progress: &ProgressDisplay, columns: usize) -> String {
     let done = progress.progress;
     let mut line = match progress.total.filter(|total| *total > 0.0) {
         Some(total) => {
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     fn shown(progress: f64, total: Option<f64>, message: Option<&str>, columns: usize) -> String {
-        line(&Progress { progress, total, message: message.map(str::to_owned) }, columns)
+        line(&ProgressDisplay { progress, total, message: message.map(str::to_owned) }, columns)
     }
 
     #[test]

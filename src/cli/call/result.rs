@@ -6,7 +6,7 @@ use crate::cli::{output, quantity, terminal::escape};
 
 /// A part of what is printed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::cli) enum Part {
+pub(in crate::cli) enum OutputPart {
     /// A text of the server, to be printed as it is.
     Text(String),
     /// A line of ours about what cannot be shown.
@@ -17,36 +17,36 @@ pub(in crate::cli) enum Part {
 
 /// Returns what is printed of a result: its texts, a line about each other block, and the structured
 /// value where there is no text.
-pub(in crate::cli) fn parts(result: &Value) -> Vec<Part> {
+pub(in crate::cli) fn parts(result: &Value) -> Vec<OutputPart> {
     let blocks = result["content"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let mut parts: Vec<Part> = blocks.iter().map(block).collect();
-    let has_text = parts.iter().any(|part| matches!(part, Part::Text(_)));
+    let mut parts: Vec<OutputPart> = blocks.iter().map(block).collect();
+    let has_text = parts.iter().any(|part| matches!(part, OutputPart::Text(_)));
     if let Some(structured) = result.get("structuredContent").filter(|_| !has_text) {
-        parts.push(Part::Json(structured.to_string()));
+        parts.push(OutputPart::Json(structured.to_string()));
     }
     parts
 }
 
 /// Returns what is printed of one block of content.
-pub(in crate::cli) fn block(block: &Value) -> Part {
+pub(in crate::cli) fn block(block: &Value) -> OutputPart {
     let text = |name: &str| escape(block[name].as_str().unwrap_or_default());
     match block["type"].as_str() {
-        Some("text") => Part::Text(block["text"].as_str().unwrap_or_default().to_owned()),
+        Some("text") => OutputPart::Text(block["text"].as_str().unwrap_or_default().to_owned()),
         Some(kind @ ("image" | "audio")) => {
             let size = encoded_size(&block["data"]);
-            Part::Line(format!("[{kind} {}, {size}]", text("mimeType")))
+            OutputPart::Line(format!("[{kind} {}, {size}]", text("mimeType")))
         }
         Some("resource_link") => {
             let name = block["title"].as_str().or(block["name"].as_str()).unwrap_or_default();
-            Part::Line(format!("[resource {}: {}]", text("uri"), escape(name)))
+            OutputPart::Line(format!("[resource {}: {}]", text("uri"), escape(name)))
         }
         Some("resource") => contents(&block["resource"]),
-        Some(_) | None => Part::Line(format!("[{}]", escape(&block.to_string()))),
+        Some(_) | None => OutputPart::Line(format!("[{}]", escape(&block.to_string()))),
     }
 }
 
 /// Returns what is printed of the contents of a resource within other content.
-fn contents(resource: &Value) -> Part {
+fn contents(resource: &Value) -> OutputPart {
     let [uri, mime_type] =
         ["uri", "mimeType"].map(|name| escape(resource[name].as_str().unwrap_or_default()));
     let kind = if mime_type.is_empty() { String::new() } else { format!(" {mime_type},") };
@@ -54,7 +54,7 @@ fn contents(resource: &Value) -> Part {
         (Value::String(text), _) => quantity::size(text.len() as u64),
         (_, blob) => encoded_size(blob),
     };
-    Part::Line(format!("[resource {uri},{kind} {size}]"))
+    OutputPart::Line(format!("[resource {uri},{kind} {size}]"))
 }
 
 /// Returns the size of what is encoded in base64.
@@ -65,12 +65,12 @@ pub(in crate::cli) fn encoded_size(data: &Value) -> String {
 }
 
 /// Prints parts.
-pub(in crate::cli) fn print(parts: &[Part]) {
+pub(in crate::cli) fn print(parts: &[OutputPart]) {
     for part in parts {
         match part {
-            Part::Text(text) => output::content(text),
-            Part::Line(line) => output::print(&format!("{line}\n")),
-            Part::Json(text) => output::json(text),
+            OutputPart::Text(text) => output::content(text),
+            OutputPart::Line(line) => output::print(&format!("{line}\n")),
+            OutputPart::Json(text) => output::json(text),
         }
     }
 }
@@ -91,11 +91,11 @@ mod tests {
             { "type": "hologram" },
         ], "structuredContent": { "a": 1 } });
         let expected = [
-            Part::Text("a\nb".to_owned()),
-            Part::Line("[image image/png, 4 B]".to_owned()),
-            Part::Line("[resource file:///a: a\\u{1b}]".to_owned()),
-            Part::Line("[resource file:///b, text/plain, 3 B]".to_owned()),
-            Part::Line(r#"[{"type":"hologram"}]"#.to_owned()),
+            OutputPart::Text("a\nb".to_owned()),
+            OutputPart::Line("[image image/png, 4 B]".to_owned()),
+            OutputPart::Line("[resource file:///a: a\\u{1b}]".to_owned()),
+            OutputPart::Line("[resource file:///b, text/plain, 3 B]".to_owned()),
+            OutputPart::Line(r#"[{"type":"hologram"}]"#.to_owned()),
         ];
         assert_eq!(parts(&result), expected);
     }
@@ -103,6 +103,6 @@ mod tests {
     #[test]
     fn the_structured_value_is_printed_where_there_is_no_text() {
         let result = json!({ "content": [], "structuredContent": { "a": 1 } });
-        assert_eq!(parts(&result), [Part::Json(r#"{"a":1}"#.to_owned())]);
+        assert_eq!(parts(&result), [OutputPart::Json(r#"{"a":1}"#.to_owned())]);
     }
 }

@@ -7,14 +7,14 @@ use serde_json::{Map, Value};
 /// A place in a schema. What it says is looked for in all its forms: behind references, and in every
 /// part of a union.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::cli) struct Place<'a> {
+pub(in crate::cli) struct SchemaCursor<'a> {
     root: &'a Value,
     here: &'a Value,
 }
 
 /// The types that a value may have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::cli) struct Types {
+pub(in crate::cli) struct ValueTypes {
     /// `null`.
     pub(in crate::cli) null: bool,
     /// `true` and `false`.
@@ -36,7 +36,7 @@ pub(in crate::cli) struct Types {
 const FORMS_MAX: usize = 64;
 const FORM_DEPTH_MAX: usize = 16;
 
-impl<'a> Place<'a> {
+impl<'a> SchemaCursor<'a> {
     /// Returns the whole schema.
     pub(in crate::cli) fn root(schema: &'a Value) -> Self {
         Self { root: schema, here: schema }
@@ -106,8 +106,8 @@ impl<'a> Place<'a> {
     }
 
     /// Returns the types that a value may have; all of them where nothing is said.
-    pub(in crate::cli) fn types(self) -> Types {
-        let mut types = Types::default();
+    pub(in crate::cli) fn types(self) -> ValueTypes {
+        let mut types = ValueTypes::default();
         for form in self.forms() {
             match &form["type"] {
                 Value::Array(names) => names.iter().for_each(|name| types.add(name)),
@@ -122,7 +122,7 @@ impl<'a> Place<'a> {
                 types.array = true;
             }
         }
-        if types == Types::default() { Types::ANY } else { types }
+        if types == ValueTypes::default() { ValueTypes::ANY } else { types }
     }
 
     fn at(self, here: &'a Value) -> Self {
@@ -159,7 +159,7 @@ impl<'a> Place<'a> {
     }
 }
 
-impl Types {
+impl ValueTypes {
     /// Everything.
     pub(in crate::cli) const ANY: Self = Self {
         null: true,

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 
 use super::{
     Options,
-    words::{Source, Wanted, milliseconds, needs_schema, read},
+    words::{ArgumentSource, HelpRequest, milliseconds, needs_schema, read},
 };
 
 fn schema() -> Value {
@@ -50,7 +50,7 @@ fn words(words: &[&str]) -> Vec<String> {
 fn arguments(given: &[&str]) -> Result<Value, String> {
     let mut ours = Options::default();
     match read(&words(given), &schema(), &mut ours) {
-        Ok(Wanted::Call(Source::Keys(values))) => Ok(Value::Object(values)),
+        Ok(HelpRequest::Call(ArgumentSource::Keys(values))) => Ok(Value::Object(values)),
         Ok(other) => Err(format!("{other:?}")),
         Err(wrong) => Err(format!("{}. {}", wrong.text, wrong.hint)),
     }
@@ -163,7 +163,10 @@ fn what_the_tool_has_an_argument_for_is_the_tools_and_the_rest_is_ours() {
     let given = words(&["--dry-run", "--json", "--fields", "a,b", "--fields=c", "--timeout", "5s"]);
     let read_words = read(&given, &schema(), &mut ours).expect("they are understood");
     let expected = json!({ "dry_run": true });
-    assert_eq!(read_words, Wanted::Call(Source::Keys(expected.as_object().unwrap().clone())));
+    assert_eq!(
+        read_words,
+        HelpRequest::Call(ArgumentSource::Keys(expected.as_object().unwrap().clone()))
+    );
     assert!(ours.reader.json && !ours.dry_run);
     assert_eq!((ours.fields.join(" "), ours.timeout_ms), ("a b c".to_owned(), Some(5000)));
 
@@ -171,7 +174,10 @@ fn what_the_tool_has_an_argument_for_is_the_tools_and_the_rest_is_ours() {
     let open = json!({ "type": "object" });
     let read_words = read(&words(&["--dry-run", "--x", "1", "--async"]), &open, &mut ours).unwrap();
     let expected = json!({ "x": 1 });
-    assert_eq!(read_words, Wanted::Call(Source::Keys(expected.as_object().unwrap().clone())));
+    assert_eq!(
+        read_words,
+        HelpRequest::Call(ArgumentSource::Keys(expected.as_object().unwrap().clone()))
+    );
     assert!(ours.dry_run && ours.is_async);
 }
 
@@ -180,20 +186,20 @@ fn arguments_come_from_where_they_are_said_to_be() {
     let source = |given: &[&str]| {
         let mut ours = Options::default();
         match read(&words(given), &Value::Null, &mut ours) {
-            Ok(Wanted::Call(source)) => source,
+            Ok(HelpRequest::Call(source)) => source,
             other => panic!("{given:?}: {other:?}"),
         }
     };
-    assert_eq!(source(&[]), Source::Nothing);
-    assert_eq!(source(&["{\"a\":1}", "--json"]), Source::Json("{\"a\":1}".to_owned()));
-    assert_eq!(source(&["-"]), Source::Stdin);
-    assert_eq!(source(&["@x.json", "--timeout=1"]), Source::File("x.json".into()));
-    assert_eq!(source(&["--file", "x.json"]), Source::File("x.json".into()));
+    assert_eq!(source(&[]), ArgumentSource::Nothing);
+    assert_eq!(source(&["{\"a\":1}", "--json"]), ArgumentSource::Json("{\"a\":1}".to_owned()));
+    assert_eq!(source(&["-"]), ArgumentSource::Stdin);
+    assert_eq!(source(&["@x.json", "--timeout=1"]), ArgumentSource::File("x.json".into()));
+    assert_eq!(source(&["--file", "x.json"]), ArgumentSource::File("x.json".into()));
     assert!(!needs_schema(&words(&["{}", "--json"])) && !needs_schema(&words(&["-"])));
     assert!(!needs_schema(&[]) && needs_schema(&words(&["--n", "1"])));
     let mut ours = Options::default();
-    assert_eq!(read(&words(&["{}", "--help"]), &Value::Null, &mut ours), Ok(Wanted::Help));
-    assert_eq!(read(&words(&["-h"]), &schema(), &mut ours), Ok(Wanted::Help));
+    assert_eq!(read(&words(&["{}", "--help"]), &Value::Null, &mut ours), Ok(HelpRequest::Help));
+    assert_eq!(read(&words(&["-h"]), &schema(), &mut ours), Ok(HelpRequest::Help));
 }
 
 #[test]
@@ -212,7 +218,8 @@ fn a_schema_that_refers_to_itself_ends() {
     });
     let mut ours = Options::default();
     let given = words(&["--a.a.a", "{}"]);
-    let Ok(Wanted::Call(Source::Keys(values))) = read(&given, &schema, &mut ours) else {
+    let Ok(HelpRequest::Call(ArgumentSource::Keys(values))) = read(&given, &schema, &mut ours)
+    else {
         panic!("it is understood");
     };
     assert_eq!(Value::Object(values), json!({ "a": { "a": { "a": {} } } }));

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::schema::{Place, Types};
+use super::schema::{SchemaCursor, ValueTypes};
 
 /// Returns the value that `text` stands for where the schema is `place`: one of those that are listed,
 /// else whatever it can be read as, a text last of all.
@@ -10,7 +10,7 @@ use super::schema::{Place, Types};
 /// # Errors
 ///
 /// What was expected instead, as it follows "expected".
-pub(super) fn convert(place: Place<'_>, text: &str) -> Result<Value, String> {
+pub(super) fn convert(place: SchemaCursor<'_>, text: &str) -> Result<Value, String> {
     let listed = place.values();
     if let Some(found) = listed.iter().find(|value| spelled(value) == text) {
         return Ok((*found).clone());
@@ -28,7 +28,7 @@ pub(super) fn convert(place: Place<'_>, text: &str) -> Result<Value, String> {
         Value::Array(_) => types.array,
         Value::Object(_) => types.object,
         // A text is written without quotes where it must be one.
-        Value::String(_) => types == Types::ANY,
+        Value::String(_) => types == ValueTypes::ANY,
     };
     match read.filter(is_possible) {
         Some(value) => Ok(value),

@@ -6,13 +6,13 @@ use serde_json::{Map, Value};
 
 use super::{
     Options,
-    keys::{Arguments, Wrong, is_key},
+    keys::{ArgumentSyntaxError, ParsedArguments, is_key},
 };
 use crate::config::duration;
 
 /// Where the arguments come from.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Source {
+pub(super) enum ArgumentSource {
     /// They are none.
     Nothing,
     /// JSON on the command line.
@@ -27,9 +27,9 @@ pub(super) enum Source {
 
 /// What somebody wants to know of a tool before it is called.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Wanted {
+pub(super) enum HelpRequest {
     /// The tool is called.
-    Call(Source),
+    Call(ArgumentSource),
     /// Its arguments are shown.
     Help,
 }
@@ -48,21 +48,28 @@ pub(super) fn needs_schema(words: &[String]) -> bool {
 ///
 /// # Errors
 ///
-/// [`Wrong`] when a word is not understood.
-pub(super) fn read(words: &[String], schema: &Value, ours: &mut Options) -> Result<Wanted, Wrong> {
-    let mut arguments = Arguments::new(schema);
+/// [`ArgumentSyntaxError`] when a word is not understood.
+pub(super) fn read(
+    words: &[String],
+    schema: &Value,
+    ours: &mut Options,
+) -> Result<HelpRequest, ArgumentSyntaxError> {
+    let mut arguments = ParsedArguments::new(schema);
     let (mut source, mut has_keys) = (None, false);
     let mut words = words.iter().map(String::as_str).peekable();
     while let Some(word) = words.next() {
         if word == "-h" {
-            return Ok(Wanted::Help);
+            return Ok(HelpRequest::Help);
         }
         let Some(name) = word.strip_prefix("--").filter(|_| is_key(word)) else {
             let read = positional(word)?;
             if source.replace(read).is_some() {
                 let hint =
                     "Give one JSON object, `@FILE`, `-`, or `--key value` for each argument.";
-                return Err(Wrong::new(format!("`{word}` is one word too many"), hint));
+                return Err(ArgumentSyntaxError::new(
+                    format!("`{word}` is one word too many"),
+                    hint,
+                ));
             }
             continue;
         };
@@ -82,7 +89,7 @@ pub(super) fn read(words: &[String], schema: &Value, ours: &mut Options) -> Resu
             has_keys = true;
             match given {
                 Some(text) => arguments.add(key, &found, text)?,
-                None if Arguments::is_flag(&found, words.peek().copied()) => {
+                None if ParsedArguments::is_flag(&found, words.peek().copied()) => {
                     arguments.switch(key, &found, true)?;
                 }
                 None => {
@@ -92,13 +99,16 @@ pub(super) fn read(words: &[String], schema: &Value, ours: &mut Options) -> Resu
             }
         } else if SWITCHES.contains(&key) {
             if given.is_some() {
-                return Err(Wrong::new(format!("`--{key}` takes no value"), "Leave it out."));
+                return Err(ArgumentSyntaxError::new(
+                    format!("`--{key}` takes no value"),
+                    "Leave it out.",
+                ));
             }
             match key {
                 "json" => ours.reader.json = true,
                 "dry-run" => ours.dry_run = true,
                 "async" => ours.is_async = true,
-                _ => return Ok(Wanted::Help),
+                _ => return Ok(HelpRequest::Help),
             }
         } else if VALUES.contains(&key) {
             let text = given.or_else(|| words.next()).ok_or_else(|| lacking(key))?;
@@ -106,8 +116,10 @@ pub(super) fn read(words: &[String], schema: &Value, ours: &mut Options) -> Resu
                 "fields" => ours.fields.extend(text.split(',').map(str::to_owned)),
                 "timeout" => {
                     let hint = "Give one such as 5s, 500ms or 2m.";
-                    ours.timeout_ms =
-                        Some(milliseconds(text).map_err(|error| Wrong::new(error, hint))?);
+                    ours.timeout_ms = Some(
+                        milliseconds(text)
+                            .map_err(|error| ArgumentSyntaxError::new(error, hint))?,
+                    );
                 }
                 "file" => ours.file = Some(text.into()),
                 _ => ours.reader.target.socket = Some(text.into()),
@@ -123,34 +135,34 @@ pub(super) fn read(words: &[String], schema: &Value, ours: &mut Options) -> Resu
             }
         }
     }
-    let file = ours.file.take().map(Source::File);
-    let keys = has_keys.then(|| Source::Keys(arguments.into_values()));
+    let file = ours.file.take().map(ArgumentSource::File);
+    let keys = has_keys.then(|| ArgumentSource::Keys(arguments.into_values()));
     let mut given = [source, file, keys].into_iter().flatten();
-    let first = given.next().unwrap_or(Source::Nothing);
+    let first = given.next().unwrap_or(ArgumentSource::Nothing);
     if given.next().is_some() {
         return Err(twofold());
     }
-    Ok(Wanted::Call(first))
+    Ok(HelpRequest::Call(first))
 }
 
-fn positional(word: &str) -> Result<Source, Wrong> {
+fn positional(word: &str) -> Result<ArgumentSource, ArgumentSyntaxError> {
     let hint = "Give the arguments as one JSON object, as `@FILE`, `-` for standard input, or as `--key value`.";
     match word {
-        "-" => Ok(Source::Stdin),
-        word if word.starts_with('@') => Ok(Source::File(word[1..].into())),
-        word if word.trim_start().starts_with('{') => Ok(Source::Json(word.to_owned())),
-        word => Err(Wrong::new(format!("`{word}` is no JSON object"), hint)),
+        "-" => Ok(ArgumentSource::Stdin),
+        word if word.starts_with('@') => Ok(ArgumentSource::File(word[1..].into())),
+        word if word.trim_start().starts_with('{') => Ok(ArgumentSource::Json(word.to_owned())),
+        word => Err(ArgumentSyntaxError::new(format!("`{word}` is no JSON object"), hint)),
     }
 }
 
-fn twofold() -> Wrong {
+fn twofold() -> ArgumentSyntaxError {
     let hint = "Give one JSON object, a file, or `--key value` for each argument.";
-    Wrong::new("the arguments are given in two ways", hint)
+    ArgumentSyntaxError::new("the arguments are given in two ways", hint)
 }
 
-fn lacking(key: &str) -> Wrong {
+fn lacking(key: &str) -> ArgumentSyntaxError {
     let hint = format!("Write it behind the key; one that begins with `--` as `--{key}=VALUE`.");
-    Wrong::new(format!("`--{key}` needs a value"), hint)
+    ArgumentSyntaxError::new(format!("`--{key}` needs a value"), hint)
 }
 
 /// Reads a duration: with a unit, or a number of milliseconds. Source: seed 001 has the latter.

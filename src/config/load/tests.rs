@@ -2,8 +2,8 @@ use std::time::Duration;
 
 use super::*;
 use crate::config::{
-    EraChoice, Health, LogLevel, Retry, SessionMode, SessionRules, Sharing, Start, Tls,
-    tls::PemSource,
+    EraChoice, HealthConfig, LogLevel, RetryPolicy, SessionConfig, SessionMode, SharingMode,
+    StartPolicy, TlsConfig, tls::PemSource,
 };
 
 #[track_caller]
@@ -19,9 +19,9 @@ pub(in crate::config) fn bad(text: &str) -> String {
 #[test]
 fn an_empty_file_means_the_defaults() {
     let config = good("");
-    assert_eq!(config.listen, Listen::default());
-    assert_eq!(config.service, Service::default());
-    assert_eq!(config.breaker, Breaker::default());
+    assert_eq!(config.listen, ListenConfig::default());
+    assert_eq!(config.service, ServiceConfig::default());
+    assert_eq!(config.breaker, BreakerConfig::default());
     assert!(config.servers.is_empty());
 }
 
@@ -114,7 +114,7 @@ fn every_key_is_read() {
     assert_eq!(config.listen.http.port(), 0);
     let certificate = PemSource::File("/etc/chain.pem".into());
     let key = PemSource::Credential("tls".into());
-    assert_eq!(config.listen.tls, Some(Tls { certificate, key }));
+    assert_eq!(config.listen.tls, Some(TlsConfig { certificate, key }));
     let token = config.listen.token.as_ref().map(ToString::to_string);
     assert_eq!(token.as_deref(), Some("credential:client-token"));
     assert_eq!(config.listen.control.as_deref(), Some(Path::new("/tmp/c.sock")));
@@ -123,26 +123,27 @@ fn every_key_is_read() {
     assert_eq!(config.service.idle_exit, Some(Some(Duration::from_secs(1800))));
     assert_eq!(config.listen.allowed_hosts, ["mcp.example"]);
     assert_eq!(config.listen.allowed_origins, ["https://mcp.example"]);
-    let Transport::Stdio { command, args, env, cwd } = &config.servers["git"].transport else {
+    let TransportConfig::Stdio { command, args, env, cwd } = &config.servers["git"].transport
+    else {
         panic!("a stdio server");
     };
     assert_eq!((command.as_str(), args.len(), env.len()), ("git-mcp", 2, 3));
     assert_eq!(cwd.as_deref(), Some(Path::new("/srv")));
-    assert_eq!(config.servers["git"].start, Start::Eager);
-    assert_eq!(config.servers["git"].retry, Retry::Vital);
-    assert_eq!(config.servers["up"].retry, Retry::Safe);
+    assert_eq!(config.servers["git"].start, StartPolicy::Eager);
+    assert_eq!(config.servers["git"].retry, RetryPolicy::Vital);
+    assert_eq!(config.servers["up"].retry, RetryPolicy::Safe);
     assert_eq!(config.servers["git"].era, EraChoice::Legacy);
     assert_eq!(config.servers["up"].era, EraChoice::Auto);
-    let breaker = Breaker { failure_threshold: 3, cooldown: Duration::from_secs(60) };
+    let breaker = BreakerConfig { failure_threshold: 3, cooldown: Duration::from_secs(60) };
     assert_eq!(config.breaker, breaker);
-    let Transport::Http { url, headers } = &config.servers["up"].transport else {
+    let TransportConfig::Http { url, headers } = &config.servers["up"].transport else {
         panic!("an HTTP server");
     };
     assert_eq!((url.path(), headers.len()), ("/mcp", 1));
     let health = |name: &str| config.servers[name].health;
     assert_eq!(
         health("up"),
-        Health {
+        HealthConfig {
             interval: Some(Duration::from_secs(5)),
             timeout: Duration::from_millis(250),
             failures: 2,
@@ -151,22 +152,22 @@ fn every_key_is_read() {
     );
     assert_eq!(
         health("git"),
-        Health {
+        HealthConfig {
             interval: Some(Duration::from_secs(40)),
             timeout: Duration::from_secs(2),
             failures: 5,
             max_reconnects: Some(7),
         }
     );
-    assert_eq!(config.servers["up"].start, Start::Prewarm);
-    assert_eq!(config.servers["up"].sharing, Sharing::Shared);
-    assert_eq!(config.servers["browser"].sharing, Sharing::Session { max_connections: 3 });
+    assert_eq!(config.servers["up"].start, StartPolicy::Prewarm);
+    assert_eq!(config.servers["up"].sharing, SharingMode::Shared);
+    assert_eq!(config.servers["browser"].sharing, SharingMode::Session { max_connections: 3 });
     let max_connections = defaults::EXCLUSIVE_CONNECTIONS;
-    assert_eq!(config.servers["fragile"].sharing, Sharing::Exclusive { max_connections });
+    assert_eq!(config.servers["fragile"].sharing, SharingMode::Exclusive { max_connections });
     assert_eq!(config.servers["fragile"].start_timeout, Duration::from_secs(120));
     assert_eq!(config.servers["unit"].start_timeout, defaults::START_TIMEOUT);
     let unit_of = |name: &str| match &config.servers[name].transport {
-        Transport::Unit { socket, unit } => (socket.display().to_string(), unit.clone()),
+        TransportConfig::Unit { socket, unit } => (socket.display().to_string(), unit.clone()),
         other => panic!("a unit, not {}", other.name()),
     };
     let notes = "/run/metamcp-servers/notes.sock".to_owned();
@@ -177,7 +178,7 @@ fn every_key_is_read() {
     assert_eq!(config.listen.keep_alive, Duration::from_secs(5));
     assert_eq!(config.listen.stream_after, None);
     assert_eq!(config.listen.write_timeout, Duration::from_secs(20));
-    let session = SessionRules {
+    let session = SessionConfig {
         mode: SessionMode::Strict,
         key: Some("session-key".into()),
         timeout: Duration::from_secs(3600),
@@ -853,7 +854,7 @@ fn there_are_four_ways_to_try_again() {
     };
     assert_eq!(
         ["safe", "vital", "fresh", "never"].map(retry),
-        [Retry::Safe, Retry::Vital, Retry::Fresh, Retry::Never]
+        [RetryPolicy::Safe, RetryPolicy::Vital, RetryPolicy::Fresh, RetryPolicy::Never]
     );
     insta::assert_snapshot!(bad("[servers.a]\ncommand = \"x\"\nretry = \"vitl\"\n"), @r#"
     unknown value `vitl`

@@ -1,6 +1,6 @@
 use super::*;
 use crate::config::{
-    Transport,
+    TransportConfig,
     load::tests::{bad, good},
 };
 
@@ -10,7 +10,7 @@ fn server(keys: &str) -> String {
 
 #[test]
 fn nothing_can_be_provisioned_unless_the_table_is_there() {
-    assert_eq!(good("").provision, Provision::default());
+    assert_eq!(good("").provision, ProvisionConfig::default());
     assert!(!good("").provision.is_enabled);
     assert!(good("[provision]\n").provision.is_enabled);
     assert!(good(&server("")).provision.is_enabled, "a table below makes the one above");
@@ -44,13 +44,13 @@ fn every_key_is_read() {
     assert!(found.servers.is_empty(), "what may be provisioned is not there by itself");
     let found = found.provision;
     assert!((found.min_confidence - 0.75).abs() < f64::EPSILON);
-    let rules: Vec<_> = found.trusted.iter().map(Trust::to_string).collect();
+    let rules: Vec<_> = found.trusted.iter().map(TrustRule::to_string).collect();
     assert_eq!(rules, ["@modelcontextprotocol/*", "internal/github"]);
     let github = &found.servers["github"];
     assert_eq!(github.namespace.as_ref().map(Namespace::as_str), Some("internal/github"));
     assert_eq!(github.description, "issues and pull requests");
     assert_eq!(github.keywords, ["review", "repository"]);
-    assert!(matches!(&github.server.transport, Transport::Stdio { command, env, .. }
+    assert!(matches!(&github.server.transport, TransportConfig::Stdio { command, env, .. }
         if command == "github-mcp" && env.len() == 1));
     assert_eq!(found.servers["wiki"].namespace, None);
     assert_eq!(found.servers["wiki"].server.health.failures, 7);

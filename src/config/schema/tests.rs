@@ -5,7 +5,7 @@ use regex::Regex;
 
 use super::*;
 use crate::config::{
-    keys::{KEYS, Kind},
+    keys::{KEYS, ValueKind},
     load::parsed_or_not,
 };
 
@@ -231,7 +231,7 @@ fn an_unknown_key_is_refused_in_every_table() {
     assert!(!validator.is_valid(&json!({ "nothing": {} })));
     assert!(!validator.is_valid(&json!({ "servers": { "a": {} } })));
     assert!(!validator.is_valid(&json!({ "servers": { "a__b": { "command": "x" } } })));
-    assert!(KEYS.iter().any(|key| key.kind == Kind::Either));
+    assert!(KEYS.iter().any(|key| key.kind == ValueKind::Either));
 }
 
 proptest! {

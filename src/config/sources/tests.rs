@@ -1,24 +1,24 @@
 use std::time::Duration;
 
 use super::*;
-use crate::config::{Retry, Transport, effective, environment::Variable};
+use crate::config::{RetryPolicy, TransportConfig, effective, environment::EnvironmentVariable};
 
 /// What `file`, `variables` and `flags` say together.
-fn sources(file: &str, variables: &[(&str, &str)], flags: &[(&str, &str, &str)]) -> Sources {
-    let variable = |(name, value): &(&str, &str)| Variable {
+fn sources(file: &str, variables: &[(&str, &str)], flags: &[(&str, &str, &str)]) -> ConfigSources {
+    let variable = |(name, value): &(&str, &str)| EnvironmentVariable {
         name: (*name).to_owned(),
         value: (*value).to_owned(),
     };
-    let flag = |(name, key, value): &(&str, &str, &str)| Setting {
-        origin: Origin::Flag((*name).to_owned()),
+    let flag = |(name, key, value): &(&str, &str, &str)| SourcedSetting {
+        origin: SettingOrigin::Flag((*name).to_owned()),
         what: match *key {
-            "host" => What::Host,
-            "port" => What::Port,
-            key => What::Written(key.to_owned()),
+            "host" => SettingTarget::Host,
+            "port" => SettingTarget::Port,
+            key => SettingTarget::Written(key.to_owned()),
         },
         value: (*value).to_owned(),
     };
-    Sources {
+    ConfigSources {
         file: None,
         without_file: file.to_owned(),
         variables: variables.iter().map(variable).collect(),
@@ -27,12 +27,12 @@ fn sources(file: &str, variables: &[(&str, &str)], flags: &[(&str, &str, &str)])
 }
 
 #[track_caller]
-fn good(sources: &Sources) -> Loaded {
+fn good(sources: &ConfigSources) -> LoadedConfig {
     sources.load().unwrap_or_else(|error| panic!("{error}"))
 }
 
 #[track_caller]
-fn bad(sources: &Sources) -> String {
+fn bad(sources: &ConfigSources) -> String {
     sources.load().expect_err("a mistake").to_string()
 }
 
@@ -76,8 +76,10 @@ fn texts_stand_without_quotes_and_everything_else_as_toml() {
     assert_eq!((tls.certificate.to_string(), tls.key.to_string()), ("/c".into(), "/other".into()));
     assert_eq!(config.search.embedding.expect("declared").model, "4");
     let git = &config.servers["my-git"];
-    assert_eq!((git.retry, git.health.failures), (Retry::Vital, 7));
-    let Transport::Stdio { command, args, env, cwd } = &git.transport else { panic!("a program") };
+    assert_eq!((git.retry, git.health.failures), (RetryPolicy::Vital, 7));
+    let TransportConfig::Stdio { command, args, env, cwd } = &git.transport else {
+        panic!("a program")
+    };
     assert_eq!(
         (command.as_str(), args.as_slice(), env.len()),
         ("git-mcp", &["a b".into(), "c".into()][..], 1)

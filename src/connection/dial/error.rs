@@ -5,17 +5,17 @@ use std::borrow::Cow;
 use hyper::StatusCode;
 
 use crate::{
-    child::{Kind, LaunchError},
+    child::{LaunchError, StdioServerKind},
     config::{defaults, secret::SecretError},
-    connection::Failure,
+    connection::RequestFailure,
     fault::Fault,
     name::ServerName,
-    protocol::mcp::{ProfileError, method},
+    protocol::mcp::{ServerProfileError, method},
 };
 
 /// Why a server could not be connected.
 #[derive(Debug, thiserror::Error)]
-pub enum DialError {
+pub enum ConnectError {
     /// A credential or variable that the server needs is not there.
     #[error("connect to server `{server}`: its `{key}` cannot be read")]
     Secret {
@@ -58,7 +58,7 @@ pub enum DialError {
         /// What it was asked.
         asked: &'static str,
         /// Why.
-        source: Failure,
+        source: RequestFailure,
     },
     /// It refused the handshake.
     #[error("connect to server `{server}`: it refused `{asked}`: {answer}")]
@@ -78,11 +78,11 @@ pub enum DialError {
         /// What it was asked.
         asked: &'static str,
         /// Why.
-        source: ProfileError,
+        source: ServerProfileError,
     },
 }
 
-impl DialError {
+impl ConnectError {
     /// Returns the stable name of the error.
     pub fn code(&self) -> &'static str {
         match self {
@@ -107,19 +107,25 @@ impl DialError {
             Self::Endpoint { .. } => {
                 "Only an address of the same origin is used, or credentials would go elsewhere: set `url` to the one that clients are to use."
             }
-            Self::Handshake { source: Failure::Exited { kind: Kind::Unit(name), .. }, .. } => {
+            Self::Handshake {
+                source: RequestFailure::Exited { kind: StdioServerKind::Unit(name), .. },
+                ..
+            } => {
                 return format!(
                     "See `journalctl -u '{name}@*' -u {name}.socket`: it ended before it answered, or as many of it run as `MaxConnections=` of its socket unit allows, of which `systemctl stop '{name}@*'` ends those that stayed."
                 )
                 .into();
             }
-            Self::Handshake { source: Failure::Exited { kind: Kind::Process, .. }, .. } => {
+            Self::Handshake {
+                source: RequestFailure::Exited { kind: StdioServerKind::Process, .. },
+                ..
+            } => {
                 "Run its command in a shell: it ended before it answered. Its own log is in the journal under MCP_SERVER."
             }
-            Self::Handshake { source: Failure::HungUp { .. }, .. } => {
+            Self::Handshake { source: RequestFailure::HungUp { .. }, .. } => {
                 "Run its command in a shell: it closed a pipe before it answered, as programs do that go to the background."
             }
-            Self::Handshake { source: Failure::Timeout { .. }, .. } => {
+            Self::Handshake { source: RequestFailure::Timeout { .. }, .. } => {
                 "Check that the server speaks MCP, or give it more time to start with `start_timeout`."
             }
             Self::Handshake { source, .. } => return source.hint(),
@@ -133,7 +139,7 @@ impl DialError {
     /// Returns that of an upstream that takes no connections so far.
     pub(super) fn unreached(server: &ServerName) -> Self {
         let after = defaults::CONNECT_NOTICED_AFTER.as_millis();
-        let source = Failure::Connect(format!("no connection within {after} ms").into());
+        let source = RequestFailure::Connect(format!("no connection within {after} ms").into());
         Self::Handshake { server: server.clone(), asked: method::INITIALIZE, source }
     }
 
@@ -152,7 +158,7 @@ impl DialError {
 
     /// Tells whether the server has taken all its time and did not answer.
     pub fn is_late(&self) -> bool {
-        matches!(self, Self::Handshake { source: Failure::Timeout { .. }, .. })
+        matches!(self, Self::Handshake { source: RequestFailure::Timeout { .. }, .. })
     }
 
     /// Tells whether another dial right after this one may fare better: not where somebody has to
@@ -201,25 +207,25 @@ impl DialError {
         };
         match source {
             // A proxy that accepts before its server does hangs up.
-            Failure::Connect(_) | Failure::BrokenOff(_) => true,
-            Failure::Status { status, .. } => {
+            RequestFailure::Connect(_) | RequestFailure::BrokenOff(_) => true,
+            RequestFailure::Status { status, .. } => {
                 matches!(*status, StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE)
             }
-            Failure::Exited { .. }
-            | Failure::HungUp { .. }
-            | Failure::Closed
-            | Failure::Gone
-            | Failure::SessionLost(_)
-            | Failure::EraLost(_)
-            | Failure::Unresponsive
-            | Failure::Oversized { .. }
-            | Failure::AnswerTooDeep
-            | Failure::TooDeep
-            | Failure::Timeout { .. }
-            | Failure::NotInTime { .. }
-            | Failure::Overrun
-            | Failure::NoMemory(_)
-            | Failure::Saturated => false,
+            RequestFailure::Exited { .. }
+            | RequestFailure::HungUp { .. }
+            | RequestFailure::Closed
+            | RequestFailure::Gone
+            | RequestFailure::SessionLost(_)
+            | RequestFailure::EraLost(_)
+            | RequestFailure::Unresponsive
+            | RequestFailure::Oversized { .. }
+            | RequestFailure::AnswerTooDeep
+            | RequestFailure::TooDeep
+            | RequestFailure::Timeout { .. }
+            | RequestFailure::NotInTime { .. }
+            | RequestFailure::Overrun
+            | RequestFailure::NoMemory(_)
+            | RequestFailure::Saturated => false,
         }
     }
 
@@ -230,7 +236,9 @@ impl DialError {
             Self::Refused { .. } | Self::Profile { .. } => true,
             Self::Handshake { source, .. } => matches!(
                 source,
-                Failure::Status { .. } | Failure::Timeout { .. } | Failure::BrokenOff(_)
+                RequestFailure::Status { .. }
+                    | RequestFailure::Timeout { .. }
+                    | RequestFailure::BrokenOff(_)
             ),
             Self::Secret { .. }
             | Self::Launch { .. }
@@ -244,7 +252,7 @@ impl DialError {
     /// Source: MCP 2025-03-26, "Backwards compatibility": any 4xx. Those that would refuse a GET
     /// too are left out.
     pub(super) fn may_be_legacy(&self) -> bool {
-        let Self::Handshake { source: Failure::Status { status, .. }, .. } = self else {
+        let Self::Handshake { source: RequestFailure::Status { status, .. }, .. } = self else {
             return false;
         };
         status.is_client_error()
@@ -270,27 +278,30 @@ mod tests {
         ServerName::new("git").expect("a name")
     }
 
-    fn spawn(source: SpawnError) -> DialError {
-        DialError::Launch { server: server(), source: source.into() }
+    fn spawn(source: SpawnError) -> ConnectError {
+        ConnectError::Launch { server: server(), source: source.into() }
     }
 
-    fn handshake(source: Failure) -> DialError {
-        DialError::Handshake { server: server(), asked: "initialize", source }
+    fn handshake(source: RequestFailure) -> ConnectError {
+        ConnectError::Handshake { server: server(), asked: "initialize", source }
     }
 
-    fn status(code: u16) -> DialError {
+    fn status(code: u16) -> ConnectError {
         let status = StatusCode::from_u16(code).expect("a status");
-        handshake(Failure::Status { status, body: "".into() })
+        handshake(RequestFailure::Status { status, body: "".into() })
     }
 
     #[test]
     fn a_failed_dial_is_of_one_kind_and_may_pass_the_next_time_or_not() {
         let command = || "x".to_owned();
         let os = std::io::Error::other("no memory");
-        let header = DialError::Header { server: server(), header: "a".to_owned() };
-        let endpoint = DialError::Endpoint { server: server(), endpoint: "b".to_owned() };
-        let refused =
-            DialError::Refused { server: server(), asked: "initialize", answer: "{}".to_owned() };
+        let header = ConnectError::Header { server: server(), header: "a".to_owned() };
+        let endpoint = ConnectError::Endpoint { server: server(), endpoint: "b".to_owned() };
+        let refused = ConnectError::Refused {
+            server: server(),
+            asked: "initialize",
+            answer: "{}".to_owned(),
+        };
         for (error, fault, may_pass) in [
             (spawn(SpawnError::NotFound { command: command() }), Fault::Offline, false),
             (spawn(SpawnError::NotExecutable { command: command() }), Fault::Offline, false),
@@ -300,9 +311,9 @@ mod tests {
             (refused, Fault::Protocol, false),
             (status(401), Fault::Auth, false),
             (status(503), Fault::Http, true),
-            (handshake(Failure::Connect("refused".into())), Fault::Offline, true),
-            (handshake(Failure::Timeout { after: Duration::ZERO }), Fault::Offline, false),
-            (handshake(Failure::Closed), Fault::Cancelled, false),
+            (handshake(RequestFailure::Connect("refused".into())), Fault::Offline, true),
+            (handshake(RequestFailure::Timeout { after: Duration::ZERO }), Fault::Offline, false),
+            (handshake(RequestFailure::Closed), Fault::Cancelled, false),
         ] {
             assert_eq!((error.fault(), error.may_pass()), (fault, may_pass), "{error:?}");
         }

@@ -16,35 +16,35 @@ use hyper::StatusCode;
 use tokio::time::{self, Instant};
 
 use super::{
-    super::{Connection, Failure, Limits, Link},
-    DialError,
-    verdict::{Evidence, Finding, Opening},
+    super::{Connection, ConnectionLimits, Link, RequestFailure},
+    ConnectError,
+    verdict::{EraFinding, LegacyEvidence, OpeningOrder},
 };
 use crate::{
     config::defaults,
-    era::{Client, introduce},
+    era::{ClientEra, introduce},
     holder::Holder,
     protocol::{
         Message, RpcError,
         error::{CAPABILITY_REQUIRED, HEADER_MISMATCH, UNSUPPORTED_VERSION},
-        jsonrpc::Part,
-        mcp::{self, Profile, method},
+        jsonrpc::MessagePart,
+        mcp::{self, ServerProfile, method},
     },
 };
 
 /// Why there was no handshake.
 #[derive(Debug)]
-pub(super) enum Halt {
+pub(super) enum HandshakeFailure {
     /// There will be none.
-    Failed(DialError),
+    Failed(ConnectError),
     /// It ended when it was asked for its era.
-    EndedAtProbe(DialError),
+    EndedAtProbe(ConnectError),
     /// Another connection has to be opened, and so.
-    Reopen(Opening, DialError),
+    Reopen(OpeningOrder, ConnectError),
 }
 
-impl From<DialError> for Halt {
-    fn from(error: DialError) -> Self {
+impl From<ConnectError> for HandshakeFailure {
+    fn from(error: ConnectError) -> Self {
         Self::Failed(error)
     }
 }
@@ -53,7 +53,7 @@ impl From<DialError> for Halt {
 #[derive(Debug)]
 enum Discovery {
     /// What the server is.
-    Modern(Profile),
+    Modern(ServerProfile),
     /// It is of the modern era and refuses this very request.
     Refused,
     /// It is of the legacy era.
@@ -70,21 +70,21 @@ struct Handshake<'a> {
 /// Opens the connection as `opening` says, within `patience`, and returns what that has shown.
 pub(super) async fn shake_hands(
     connection: &Arc<Connection>,
-    opening: Opening,
+    opening: OpeningOrder,
     patience: Duration,
-) -> Result<Finding, Halt> {
+) -> Result<EraFinding, HandshakeFailure> {
     let handshake = Handshake { connection, patience, ends: Instant::now() + patience };
     match opening {
-        Opening::Initialize => {
+        OpeningOrder::Initialize => {
             let answer = handshake.initialize().await?;
-            if answer.part(Part::Result).is_none() {
+            if answer.part(MessagePart::Result).is_none() {
                 // What was believed of it does not hold any more.
                 let error = handshake.refused(method::INITIALIZE, &answer);
-                return Err(Halt::Reopen(Opening::Probe, error));
+                return Err(HandshakeFailure::Reopen(OpeningOrder::Probe, error));
             }
-            handshake.initialized(&answer, Finding::Nothing).await
+            handshake.initialized(&answer, EraFinding::Nothing).await
         }
-        Opening::DiscoverOnly => {
+        OpeningOrder::DiscoverOnly => {
             let answer = handshake.discover().await;
             let answer = answer.map_err(|failure| handshake.failed(method::DISCOVER, failure))?;
             match Discovery::of(&answer) {
@@ -94,15 +94,15 @@ pub(super) async fn shake_hands(
                 }
             }
         }
-        Opening::Discover => handshake.probe(patience).await,
+        OpeningOrder::Discover => handshake.probe(patience).await,
         // Half of the time is left for the other way where there is little of it.
-        Opening::Probe => handshake.probe(defaults::PROBE_TIMEOUT.min(patience / 2)).await,
+        OpeningOrder::Probe => handshake.probe(defaults::PROBE_TIMEOUT.min(patience / 2)).await,
     }
 }
 
 impl Handshake<'_> {
     /// Asks for the era; with `initialize` once `silence` has passed without an answer.
-    async fn probe(&self, silence: Duration) -> Result<Finding, Halt> {
+    async fn probe(&self, silence: Duration) -> Result<EraFinding, HandshakeFailure> {
         let mut discovering = pin!(self.discover());
         let answer = match time::timeout(silence, discovering.as_mut()).await {
             Ok(Ok(answer)) => answer,
@@ -112,13 +112,19 @@ impl Handshake<'_> {
             Ok(Err(failure)) => {
                 let is_end = matches!(
                     failure,
-                    Failure::Exited { .. } | Failure::HungUp { .. } | Failure::Gone
+                    RequestFailure::Exited { .. }
+                        | RequestFailure::HungUp { .. }
+                        | RequestFailure::Gone
                 );
                 let error = self.failed(method::DISCOVER, failure);
-                return Err(if is_end { Halt::EndedAtProbe(error) } else { error.into() });
+                return Err(if is_end {
+                    HandshakeFailure::EndedAtProbe(error)
+                } else {
+                    error.into()
+                });
             }
             Err(_) if self.time_left().is_zero() => {
-                let failure = Failure::Timeout { after: self.patience };
+                let failure = RequestFailure::Timeout { after: self.patience };
                 return Err(self.failed(method::DISCOVER, failure).into());
             }
             Err(_) => {
@@ -134,17 +140,21 @@ impl Handshake<'_> {
     }
 
     /// Shakes hands with a server that did not take the probe.
-    async fn fall_back(&self) -> Result<Finding, Halt> {
+    async fn fall_back(&self) -> Result<EraFinding, HandshakeFailure> {
         self.forget_stray_session();
         let answer = self.initialize().await?;
-        self.handshaken(&answer, Evidence::Refusal).await
+        self.handshaken(&answer, LegacyEvidence::Refusal).await
     }
 
     /// Takes the answer to `initialize` of a server that has not answered the probe, or has refused
     /// it, as `evidence` says.
-    async fn handshaken(&self, answer: &Message, evidence: Evidence) -> Result<Finding, Halt> {
-        if answer.part(Part::Result).is_some() {
-            return self.initialized(answer, Finding::Legacy(evidence)).await;
+    async fn handshaken(
+        &self,
+        answer: &Message,
+        evidence: LegacyEvidence,
+    ) -> Result<EraFinding, HandshakeFailure> {
+        if answer.part(MessagePart::Result).is_some() {
+            return self.initialized(answer, EraFinding::Legacy(evidence)).await;
         }
         match Discovery::of(answer) {
             // It is modern, and had no time for the probe.
@@ -153,7 +163,11 @@ impl Handshake<'_> {
                 let error = self.refused(method::INITIALIZE, answer);
                 // Nothing that comes after a probe is to its liking, perhaps.
                 let is_spoilt = matches!(self.connection.link, Link::Stdio(_));
-                Err(if is_spoilt { Halt::Reopen(Opening::Initialize, error) } else { error.into() })
+                Err(if is_spoilt {
+                    HandshakeFailure::Reopen(OpeningOrder::Initialize, error)
+                } else {
+                    error.into()
+                })
             }
         }
     }
@@ -163,22 +177,23 @@ impl Handshake<'_> {
     /// alone: many of those pin a pipe to the era of what they took last.
     async fn ask_both(
         &self,
-        mut discovering: std::pin::Pin<&mut impl Future<Output = Result<Message, Failure>>>,
-    ) -> Result<Finding, Halt> {
+        mut discovering: std::pin::Pin<&mut impl Future<Output = Result<Message, RequestFailure>>>,
+    ) -> Result<EraFinding, HandshakeFailure> {
         let mut initializing = pin!(self.initialize());
-        let modern = |found: &Result<Message, Failure>| match found.as_ref().map(Discovery::of) {
-            Ok(Discovery::Modern(profile)) => Some(profile),
-            // Whatever it is that will not have the one, the other is under way.
-            Ok(Discovery::Refused | Discovery::Legacy) | Err(_) => {
-                self.forget_stray_session();
-                None
-            }
-        };
+        let modern =
+            |found: &Result<Message, RequestFailure>| match found.as_ref().map(Discovery::of) {
+                Ok(Discovery::Modern(profile)) => Some(profile),
+                // Whatever it is that will not have the one, the other is under way.
+                Ok(Discovery::Refused | Discovery::Legacy) | Err(_) => {
+                    self.forget_stray_session();
+                    None
+                }
+            };
         let answer = tokio::select! {
             biased;
             found = discovering.as_mut() => {
                 let Some(profile) = modern(&found) else {
-                    return self.handshaken(&initializing.await?, Evidence::Refusal).await;
+                    return self.handshaken(&initializing.await?, LegacyEvidence::Refusal).await;
                 };
                 let patience = defaults::PROBE_TIMEOUT.min(self.time_left());
                 return match time::timeout(patience, initializing).await {
@@ -197,9 +212,9 @@ impl Handshake<'_> {
             Ok(found) => match modern(&found) {
                 Some(_) if is_taken(&answer) => self.once_more(),
                 Some(profile) => Ok(self.discovered(profile)),
-                None => self.handshaken(&answer?, Evidence::Refusal).await,
+                None => self.handshaken(&answer?, LegacyEvidence::Refusal).await,
             },
-            Err(_) => self.handshaken(&answer?, Evidence::Harm).await,
+            Err(_) => self.handshaken(&answer?, LegacyEvidence::Harm).await,
         }
     }
 
@@ -211,34 +226,34 @@ impl Handshake<'_> {
     }
 
     /// Has a server of both eras connected to again, that has taken the opening of each.
-    fn once_more(&self) -> Result<Finding, Halt> {
-        let late = Failure::Timeout { after: defaults::PROBE_TIMEOUT };
-        Err(Halt::Reopen(Opening::Discover, self.failed(method::DISCOVER, late)))
+    fn once_more(&self) -> Result<EraFinding, HandshakeFailure> {
+        let late = RequestFailure::Timeout { after: defaults::PROBE_TIMEOUT };
+        Err(HandshakeFailure::Reopen(OpeningOrder::Discover, self.failed(method::DISCOVER, late)))
     }
 
     /// Asks a server again that is of the modern era and has refused something.
-    async fn discover_again(&self) -> Result<Finding, Halt> {
+    async fn discover_again(&self) -> Result<EraFinding, HandshakeFailure> {
         let answer = self.discover().await;
         let answer = answer.map_err(|failure| self.failed(method::DISCOVER, failure))?;
         match Discovery::of(&answer) {
             Discovery::Modern(profile) => Ok(self.discovered(profile)),
             Discovery::Refused | Discovery::Legacy => {
                 let error = self.not_discovered(&answer);
-                Err(Halt::Reopen(Opening::Initialize, error))
+                Err(HandshakeFailure::Reopen(OpeningOrder::Initialize, error))
             }
         }
     }
 
-    async fn discover(&self) -> Result<Message, Failure> {
+    async fn discover(&self) -> Result<Message, RequestFailure> {
         let answer = self.connection.inquire(&discovery(), self.time_left()).await;
         self.known_end(answer).await
     }
 
-    async fn initialize(&self) -> Result<Message, DialError> {
+    async fn initialize(&self) -> Result<Message, ConnectError> {
         let params = mcp::initialize_params(self.connection.party.capabilities());
         let request = Message::request(method::INITIALIZE, Some(&params));
         let left = self.time_left();
-        let limits = Limits { silence: left, total: left };
+        let limits = ConnectionLimits { silence: left, total: left };
         let answer = match self.connection.call_of_ours(Holder::SERVICE, &request, limits).await {
             Ok(call) => call.finish().await,
             Err(failure) => Err(failure),
@@ -248,25 +263,32 @@ impl Handshake<'_> {
     }
 
     /// A child that has ended before it was written to: how it ended is known a little later.
-    async fn known_end(&self, answer: Result<Message, Failure>) -> Result<Message, Failure> {
+    async fn known_end(
+        &self,
+        answer: Result<Message, RequestFailure>,
+    ) -> Result<Message, RequestFailure> {
         match answer {
-            Err(Failure::Gone) => {
+            Err(RequestFailure::Gone) => {
                 self.connection.down().await;
-                Err(self.connection.reason().cloned().unwrap_or(Failure::Gone))
+                Err(self.connection.reason().cloned().unwrap_or(RequestFailure::Gone))
             }
             answer => answer,
         }
     }
 
     /// Takes in what a server of the legacy era says about itself, and tells it that we are ready.
-    async fn initialized(&self, answer: &Message, finding: Finding) -> Result<Finding, Halt> {
-        let Some(result) = answer.part(Part::Result) else {
+    async fn initialized(
+        &self,
+        answer: &Message,
+        finding: EraFinding,
+    ) -> Result<EraFinding, HandshakeFailure> {
+        let Some(result) = answer.part(MessagePart::Result) else {
             let error = self.refused(method::INITIALIZE, answer);
             return Err(error.into());
         };
-        let profile = Profile::read(result).map_err(|source| {
+        let profile = ServerProfile::read(result).map_err(|source| {
             let server = self.connection.server().clone();
-            DialError::Profile { server, asked: method::INITIALIZE, source }
+            ConnectError::Profile { server, asked: method::INITIALIZE, source }
         })?;
         if let Link::Http(link) = &self.connection.link {
             link.settled(&profile);
@@ -278,34 +300,34 @@ impl Handshake<'_> {
     }
 
     /// Takes in what a server of the modern era says about itself.
-    fn discovered(&self, profile: Profile) -> Finding {
+    fn discovered(&self, profile: ServerProfile) -> EraFinding {
         let _set_before = self.connection.profile.set(profile);
-        Finding::Modern
+        EraFinding::Modern
     }
 
     fn time_left(&self) -> Duration {
         self.ends.saturating_duration_since(Instant::now())
     }
 
-    fn failed(&self, asked: &'static str, failure: Failure) -> DialError {
+    fn failed(&self, asked: &'static str, failure: RequestFailure) -> ConnectError {
         let source = match failure {
             // It had all of the time, whichever part of it was left for this question.
-            Failure::Timeout { .. } => Failure::Timeout { after: self.patience },
+            RequestFailure::Timeout { .. } => RequestFailure::Timeout { after: self.patience },
             other => other,
         };
-        DialError::Handshake { server: self.connection.server().clone(), asked, source }
+        ConnectError::Handshake { server: self.connection.server().clone(), asked, source }
     }
 
-    fn refused(&self, asked: &'static str, answer: &Message) -> DialError {
-        let answer = self.connection.quote(answer.part(Part::Error).unwrap_or_default());
-        DialError::Refused { server: self.connection.server().clone(), asked, answer }
+    fn refused(&self, asked: &'static str, answer: &Message) -> ConnectError {
+        let answer = self.connection.quote(answer.part(MessagePart::Error).unwrap_or_default());
+        ConnectError::Refused { server: self.connection.server().clone(), asked, answer }
     }
 
-    fn not_discovered(&self, answer: &Message) -> DialError {
+    fn not_discovered(&self, answer: &Message) -> ConnectError {
         let asked = method::DISCOVER;
-        match answer.part(Part::Result).map(Profile::discovered) {
+        match answer.part(MessagePart::Result).map(ServerProfile::discovered) {
             Some(Err(source)) => {
-                DialError::Profile { server: self.connection.server().clone(), asked, source }
+                ConnectError::Profile { server: self.connection.server().clone(), asked, source }
             }
             Some(Ok(_)) | None => self.refused(asked, answer),
         }
@@ -313,41 +335,43 @@ impl Handshake<'_> {
 }
 
 /// Tells whether a server has taken `initialize`.
-fn is_taken(answer: &Result<Message, DialError>) -> bool {
-    answer.as_ref().is_ok_and(|answer| answer.part(Part::Result).is_some())
+fn is_taken(answer: &Result<Message, ConnectError>) -> bool {
+    answer.as_ref().is_ok_and(|answer| answer.part(MessagePart::Result).is_some())
 }
 
 /// Returns the request that asks what a server is.
 pub(in super::super) fn discovery() -> Message {
-    introduce(&Message::request(method::DISCOVER, None), &Client::Ourselves)
+    introduce(&Message::request(method::DISCOVER, None), &ClientEra::Ourselves)
 }
 
 /// Tells whether an upstream did answer, though with nothing that is an answer: it does not know
 /// the question. One that is not there, or will not let us in, would say the same to another one.
-fn is_no_answer(failure: &Failure) -> bool {
+fn is_no_answer(failure: &RequestFailure) -> bool {
     match failure {
-        Failure::Status { status, .. } => !matches!(
+        RequestFailure::Status { status, .. } => !matches!(
             *status,
             StatusCode::BAD_GATEWAY
                 | StatusCode::SERVICE_UNAVAILABLE
                 | StatusCode::GATEWAY_TIMEOUT
                 | StatusCode::TOO_MANY_REQUESTS
         ),
-        Failure::BrokenOff(_) | Failure::Oversized { .. } | Failure::AnswerTooDeep => true,
-        Failure::Exited { .. }
-        | Failure::HungUp { .. }
-        | Failure::Closed
-        | Failure::Gone
-        | Failure::Connect(_)
-        | Failure::SessionLost(_)
-        | Failure::EraLost(_)
-        | Failure::Unresponsive
-        | Failure::TooDeep
-        | Failure::Timeout { .. }
-        | Failure::NotInTime { .. }
-        | Failure::Overrun
-        | Failure::NoMemory(_)
-        | Failure::Saturated => false,
+        RequestFailure::BrokenOff(_)
+        | RequestFailure::Oversized { .. }
+        | RequestFailure::AnswerTooDeep => true,
+        RequestFailure::Exited { .. }
+        | RequestFailure::HungUp { .. }
+        | RequestFailure::Closed
+        | RequestFailure::Gone
+        | RequestFailure::Connect(_)
+        | RequestFailure::SessionLost(_)
+        | RequestFailure::EraLost(_)
+        | RequestFailure::Unresponsive
+        | RequestFailure::TooDeep
+        | RequestFailure::Timeout { .. }
+        | RequestFailure::NotInTime { .. }
+        | RequestFailure::Overrun
+        | RequestFailure::NoMemory(_)
+        | RequestFailure::Saturated => false,
     }
 }
 
@@ -355,10 +379,10 @@ impl Discovery {
     /// Reads an answer. Source: MCP 2026-07-28, "Versioning", "Backward Compatibility": only the
     /// errors of the modern era tell of it, and any other one tells of the legacy era.
     fn of(answer: &Message) -> Self {
-        if let Some(result) = answer.part(Part::Result) {
-            return Profile::discovered(result).map_or(Self::Legacy, Self::Modern);
+        if let Some(result) = answer.part(MessagePart::Result) {
+            return ServerProfile::discovered(result).map_or(Self::Legacy, Self::Modern);
         }
-        let error = answer.part(Part::Error).unwrap_or_default();
+        let error = answer.part(MessagePart::Error).unwrap_or_default();
         match RpcError::code_of(error) {
             Some(HEADER_MISMATCH | CAPABILITY_REQUIRED) => Self::Refused,
             Some(UNSUPPORTED_VERSION) if RpcError::serves_modern(error) == Some(true) => {

@@ -16,11 +16,11 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{Announcement, Connection, Link, Party, health, http, listening, stdio};
+use super::{Announcement, Connection, ConnectionOwner, Link, health, http, listening, stdio};
 use crate::{
     backoff::Backoff,
-    child::{Home, Host, Launcher, Program, Unit},
-    config::{EraChoice, Lifecycle, Secret, Server, Transport, defaults},
+    child::{ChildProgram, HostLauncher, LaunchSite, Launcher, UnitServer},
+    config::{EraChoice, LifecycleConfig, SecretValue, ServerConfig, TransportConfig, defaults},
     name::ServerName,
     redact::Redactor,
 };
@@ -33,12 +33,12 @@ mod tests;
 mod verdict;
 mod version;
 
-pub use error::DialError;
-use handshake::Halt;
+pub use error::ConnectError;
+use handshake::HandshakeFailure;
 pub(super) use handshake::discovery;
-pub use patience::Patience;
-use verdict::{Evidence, Finding, Opening, Verdicts};
-use version::Version;
+pub use patience::ReconnectWindow;
+use verdict::{EraCache, EraFinding, LegacyEvidence, OpeningOrder};
+use version::ServerVersion;
 
 /// What every dial needs.
 #[derive(Clone, Debug)]
@@ -49,7 +49,7 @@ pub struct Dialer {
     announcements: mpsc::Sender<Announcement>,
     n_connected: Arc<AtomicU64>,
     /// In which era each server speaks, as far as that is known.
-    verdicts: Arc<Mutex<Verdicts>>,
+    verdicts: Arc<Mutex<EraCache>>,
 }
 
 impl Dialer {
@@ -60,7 +60,8 @@ impl Dialer {
         tasks: TaskTracker,
         announcements: mpsc::Sender<Announcement>,
     ) -> Self {
-        let (launcher, n_connected, verdicts) = (Arc::new(Host), Arc::default(), Arc::default());
+        let (launcher, n_connected, verdicts) =
+            (Arc::new(HostLauncher), Arc::default(), Arc::default());
         Self { credentials, launcher, tasks, announcements, n_connected, verdicts }
     }
 
@@ -80,7 +81,7 @@ impl Dialer {
     ///
     /// # Errors
     ///
-    /// [`DialError`] names the server and what stood in the way. Nothing is left behind then.
+    /// [`ConnectError`] names the server and what stood in the way. Nothing is left behind then.
     ///
     /// # Cancel safety
     ///
@@ -88,12 +89,12 @@ impl Dialer {
     pub async fn dial(
         &self,
         server: &ServerName,
-        declared: &Server,
+        declared: &ServerConfig,
         generation: u64,
-        party: Party,
+        party: ConnectionOwner,
         closing: CancellationToken,
-        patience: Patience<'_>,
-    ) -> Result<Arc<Connection>, DialError> {
+        patience: ReconnectWindow<'_>,
+    ) -> Result<Arc<Connection>, ConnectError> {
         let (closing, absent) = (&closing, patience.absent);
         let place = Place { dialer: self, server, declared, generation, party, closing, absent };
         let mut backoff = Backoff::new(defaults::CONNECT_PAUSE);
@@ -101,11 +102,12 @@ impl Dialer {
             let error = match place.attempt().await {
                 Ok(connection) => {
                     self.n_connected.fetch_add(1, Ordering::Relaxed);
-                    let is_kept_alive = matches!(declared.lifecycle, Lifecycle::KeepAlive { .. });
+                    let is_kept_alive =
+                        matches!(declared.lifecycle, LifecycleConfig::KeepAlive { .. });
                     let watched = Arc::clone(&connection);
                     self.tasks.spawn(health::watch(watched, declared.health, is_kept_alive));
                     // What is closed after its answer has nobody to be told of other lists.
-                    let tells_lists = declared.lifecycle != Lifecycle::Ephemeral;
+                    let tells_lists = declared.lifecycle != LifecycleConfig::Ephemeral;
                     self.tasks.spawn(listening::hold(Arc::clone(&connection), tells_lists));
                     return Ok(connection);
                 }
@@ -132,15 +134,15 @@ impl Dialer {
 
     /// Takes note that `server` has spoken in the legacy era in the life of another process. That counts
     /// for an upstream over HTTP alone: a program may have been replaced meanwhile, and is asked.
-    pub fn remember_legacy(&self, server: &ServerName, declared: &Server) {
-        if matches!(declared.transport, Transport::Http { .. }) {
+    pub fn remember_legacy(&self, server: &ServerName, declared: &ServerConfig) {
+        if matches!(declared.transport, TransportConfig::Http { .. }) {
             let (version, finding) =
-                (Version::of(&declared.transport), Finding::Legacy(Evidence::Harm));
+                (ServerVersion::of(&declared.transport), EraFinding::Legacy(LegacyEvidence::Harm));
             self.verdicts().connected(server, version, finding, Instant::now());
         }
     }
 
-    fn verdicts(&self) -> MutexGuard<'_, Verdicts> {
+    fn verdicts(&self) -> MutexGuard<'_, EraCache> {
         // Held for single statements on plain data.
         self.verdicts.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -148,13 +150,13 @@ impl Dialer {
     fn resolve(
         &self,
         server: &ServerName,
-        values: &BTreeMap<String, Secret>,
-    ) -> Result<BTreeMap<String, String>, DialError> {
+        values: &BTreeMap<String, SecretValue>,
+    ) -> Result<BTreeMap<String, String>, ConnectError> {
         values
             .iter()
             .map(|(key, value)| {
                 let resolved = value.resolve(self.credentials.as_deref());
-                resolved.map(|text| (key.clone(), text)).map_err(|source| DialError::Secret {
+                resolved.map(|text| (key.clone(), text)).map_err(|source| ConnectError::Secret {
                     server: server.clone(),
                     key: key.clone(),
                     source,
@@ -168,31 +170,33 @@ impl Dialer {
 struct Place<'a> {
     dialer: &'a Dialer,
     server: &'a ServerName,
-    declared: &'a Server,
+    declared: &'a ServerConfig,
     generation: u64,
-    party: Party,
+    party: ConnectionOwner,
     closing: &'a CancellationToken,
     /// Told of an upstream that takes no connections, while it is still tried.
-    absent: &'a (dyn Fn(&DialError) + Send + Sync),
+    absent: &'a (dyn Fn(&ConnectError) + Send + Sync),
 }
 
 impl Place<'_> {
     /// Dials once, in the era in which the server speaks as far as that is known, and a second time
     /// where it turns out to be another one. What did not get through the handshake is closed and
     /// waited for.
-    async fn attempt(&self) -> Result<Arc<Connection>, DialError> {
-        let version = Version::of(&self.declared.transport);
+    async fn attempt(&self) -> Result<Arc<Connection>, ConnectError> {
+        let version = ServerVersion::of(&self.declared.transport);
         let (server, choice) = (self.server, self.declared.era);
         let opening = self.dialer.verdicts().opening(server, &version, choice, Instant::now());
         let opened = match self.open(opening).await {
-            Err(Halt::Reopen(other, error)) if choice == EraChoice::Auto => {
+            Err(HandshakeFailure::Reopen(other, error)) if choice == EraChoice::Auto => {
                 tracing::debug!(mcp_server = %server, %error, "server is asked in the other era");
                 // Without the probe it works: that was no good.
-                let spoilt = |(connection, finding): (Arc<Connection>, Finding)| {
+                let spoilt = |(connection, finding): (Arc<Connection>, EraFinding)| {
                     connection.counters.is_second.store(true, Ordering::Relaxed);
                     match finding {
-                        Finding::Nothing => (connection, Finding::Legacy(Evidence::Harm)),
-                        Finding::Modern | Finding::Legacy(_) => (connection, finding),
+                        EraFinding::Nothing => {
+                            (connection, EraFinding::Legacy(LegacyEvidence::Harm))
+                        }
+                        EraFinding::Modern | EraFinding::Legacy(_) => (connection, finding),
                     }
                 };
                 self.open(other).await.map(spoilt)
@@ -203,7 +207,9 @@ impl Place<'_> {
         match opened {
             Ok((connection, finding)) => {
                 let finding = match finding {
-                    Finding::Legacy(_) if !connection.is_child() => Finding::Legacy(Evidence::Harm),
+                    EraFinding::Legacy(_) if !connection.is_child() => {
+                        EraFinding::Legacy(LegacyEvidence::Harm)
+                    }
                     finding => finding,
                 };
                 if choice == EraChoice::Auto {
@@ -211,11 +217,11 @@ impl Place<'_> {
                 }
                 Ok(connection)
             }
-            Err(Halt::EndedAtProbe(error)) => {
+            Err(HandshakeFailure::EndedAtProbe(error)) => {
                 verdicts.ended(server, version, Instant::now());
                 Err(error)
             }
-            Err(Halt::Failed(error) | Halt::Reopen(_, error)) => {
+            Err(HandshakeFailure::Failed(error) | HandshakeFailure::Reopen(_, error)) => {
                 verdicts.failed(server, &version, error.is_about_era());
                 Err(error)
             }
@@ -223,44 +229,50 @@ impl Place<'_> {
     }
 
     /// Opens one connection.
-    async fn open(&self, opening: Opening) -> Result<(Arc<Connection>, Finding), Halt> {
+    async fn open(
+        &self,
+        opening: OpeningOrder,
+    ) -> Result<(Arc<Connection>, EraFinding), HandshakeFailure> {
         match &self.declared.transport {
-            Transport::Stdio { command, args, env, cwd } => {
-                let program = Program {
+            TransportConfig::Stdio { command, args, env, cwd } => {
+                let program = ChildProgram {
                     command: command.clone(),
                     args: args.clone(),
                     env: self.dialer.resolve(self.server, env)?,
                     cwd: cwd.clone(),
                 };
                 let secrets = Redactor::of(env, &program.env);
-                self.launch(Home::Program(program), secrets, opening).await
+                self.launch(LaunchSite::Program(program), secrets, opening).await
             }
-            Transport::Unit { socket, unit } => {
-                let unit = Unit { socket: socket.clone(), name: unit.as_str().into() };
-                self.launch(Home::Unit(unit), Redactor::default(), opening).await
+            TransportConfig::Unit { socket, unit } => {
+                let unit = UnitServer { socket: socket.clone(), name: unit.as_str().into() };
+                self.launch(LaunchSite::Unit(unit), Redactor::default(), opening).await
             }
-            Transport::Http { url, headers } => {
+            TransportConfig::Http { url, headers } => {
                 let values = self.dialer.resolve(self.server, headers)?;
-                let upstream = http::Upstream::new(url.clone(), &values)
-                    .map_err(|header| DialError::Header { server: self.server.clone(), header })?;
+                let upstream = http::HttpUpstream::new(url.clone(), &values).map_err(|header| {
+                    ConnectError::Header { server: self.server.clone(), header }
+                })?;
                 let tasks = &self.dialer.tasks;
-                let over = |(link, ends): (http::Link, http::Ends), opening| {
+                let over = |(link, ends): (http::HttpLink, http::HttpReceivers), opening| {
                     let link = Link::Http(Box::new(link));
                     let connection = self.connection(link, Redactor::of(headers, &values));
                     tasks.spawn(http::run(Arc::clone(&connection), ends));
                     self.establish(connection, opening)
                 };
-                let link = http::Link::new(upstream.clone(), tasks.clone());
+                let link = http::HttpLink::new(upstream.clone(), tasks.clone());
                 let is_believed =
-                    opening == Opening::Initialize && self.declared.era == EraChoice::Auto;
+                    opening == OpeningOrder::Initialize && self.declared.era == EraChoice::Auto;
                 let error = match over(link, opening).await {
                     // It is of the modern era by now, or was of the first one all along: the probe
                     // tells, and what is of no era that is probed comes here once more.
-                    Err(Halt::Failed(error)) if is_believed && error.may_be_legacy() => {
-                        return Err(Halt::Reopen(Opening::Probe, error));
+                    Err(HandshakeFailure::Failed(error))
+                        if is_believed && error.may_be_legacy() =>
+                    {
+                        return Err(HandshakeFailure::Reopen(OpeningOrder::Probe, error));
                     }
-                    Err(Halt::Failed(error))
-                        if error.may_be_legacy() && opening != Opening::DiscoverOnly =>
+                    Err(HandshakeFailure::Failed(error))
+                        if error.may_be_legacy() && opening != OpeningOrder::DiscoverOnly =>
                     {
                         error
                     }
@@ -268,10 +280,10 @@ impl Place<'_> {
                 };
                 match self.open_legacy(&upstream).await? {
                     Some(opened) => {
-                        let link = http::Link::legacy(opened, tasks.clone());
-                        let (connection, _) = over(link, Opening::Initialize).await?;
+                        let link = http::HttpLink::legacy(opened, tasks.clone());
+                        let (connection, _) = over(link, OpeningOrder::Initialize).await?;
                         // There is nothing modern about it, which is known without asking.
-                        Ok((connection, Finding::Legacy(Evidence::Refusal)))
+                        Ok((connection, EraFinding::Legacy(LegacyEvidence::Refusal)))
                     }
                     None => Err(error.into()),
                 }
@@ -282,17 +294,17 @@ impl Place<'_> {
     /// Brings a stdio server to life and shakes hands.
     async fn launch(
         &self,
-        home: Home,
+        home: LaunchSite,
         secrets: Redactor,
-        opening: Opening,
-    ) -> Result<(Arc<Connection>, Finding), Halt> {
+        opening: OpeningOrder,
+    ) -> Result<(Arc<Connection>, EraFinding), HandshakeFailure> {
         let launched = self
             .dialer
             .launcher
             .launch(&home)
             .await
-            .map_err(|source| DialError::Launch { server: self.server.clone(), source })?;
-        let (link, started) = stdio::Link::to(launched);
+            .map_err(|source| ConnectError::Launch { server: self.server.clone(), source })?;
+        let (link, started) = stdio::StdioLink::to(launched);
         let connection = self.connection(Link::Stdio(link), secrets);
         started.run(&connection, &self.dialer.tasks);
         self.establish(connection, opening).await
@@ -301,13 +313,13 @@ impl Place<'_> {
     /// Opens the stream of an upstream that refused to be posted to.
     async fn open_legacy(
         &self,
-        upstream: &http::Upstream,
-    ) -> Result<Option<http::Opened>, DialError> {
+        upstream: &http::HttpUpstream,
+    ) -> Result<Option<http::LegacyEndpoint>, ConnectError> {
         let opened = tokio::select! {
             () = self.closing.cancelled() => return Ok(None),
             opened = http::open(upstream) => opened,
         };
-        opened.map_err(|http::Foreign(endpoint)| DialError::Endpoint {
+        opened.map_err(|http::ForeignEndpoint(endpoint)| ConnectError::Endpoint {
             server: self.server.clone(),
             endpoint: Redactor::default().quote(&endpoint),
         })
@@ -328,8 +340,8 @@ impl Place<'_> {
     async fn shake_hands(
         &self,
         connection: &Arc<Connection>,
-        opening: Opening,
-    ) -> Result<Finding, Halt> {
+        opening: OpeningOrder,
+    ) -> Result<EraFinding, HandshakeFailure> {
         let patience = self.declared.start_timeout;
         let mut shaking = pin!(handshake::shake_hands(connection, opening, patience));
         let Link::Http(link) = &connection.link else { return shaking.await };
@@ -337,7 +349,7 @@ impl Place<'_> {
             biased;
             shaken = &mut shaking => shaken,
             () = link.unreached() => {
-                (self.absent)(&DialError::unreached(self.server));
+                (self.absent)(&ConnectError::unreached(self.server));
                 shaking.await
             }
         }
@@ -347,8 +359,8 @@ impl Place<'_> {
     async fn establish(
         &self,
         connection: Arc<Connection>,
-        opening: Opening,
-    ) -> Result<(Arc<Connection>, Finding), Halt> {
+        opening: OpeningOrder,
+    ) -> Result<(Arc<Connection>, EraFinding), HandshakeFailure> {
         let shaken = self.shake_hands(&connection, opening).await;
         match shaken {
             Ok(finding) => {

@@ -2,19 +2,19 @@
 
 use tokio::time::Instant;
 
-use super::DialError;
+use super::ConnectError;
 
 /// Until when a server that is not there is tried again.
 #[derive(Clone, Copy)]
-pub struct Patience<'a> {
+pub struct ReconnectWindow<'a> {
     pub(super) ends: Instant,
     pub(super) is_for_return: bool,
     /// Told of each attempt after which there is another one, and of an upstream that takes no
     /// connections.
-    pub(super) absent: &'a (dyn Fn(&DialError) + Send + Sync),
+    pub(super) absent: &'a (dyn Fn(&ConnectError) + Send + Sync),
 }
 
-impl<'a> Patience<'a> {
+impl<'a> ReconnectWindow<'a> {
     /// Returns that of who tries once.
     pub fn none() -> Self {
         Self { ends: Instant::now(), is_for_return: false, absent: &|_| {} }
@@ -27,7 +27,7 @@ impl<'a> Patience<'a> {
     pub fn until(
         ends: Instant,
         is_for_return: bool,
-        absent: &'a (dyn Fn(&DialError) + Send + Sync),
+        absent: &'a (dyn Fn(&ConnectError) + Send + Sync),
     ) -> Self {
         Self { ends, is_for_return, absent }
     }

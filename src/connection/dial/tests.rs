@@ -6,34 +6,35 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 use crate::{
     connection::{
-        Limits,
-        in_process::{Manner, Server, Servers, declared},
+        ConnectionLimits,
+        in_process::{InProcessLauncher, InProcessServer, ServerBehaviour, declared},
     },
     protocol::{Era, Message},
 };
 
-const LIMITS: Limits = Limits { silence: Duration::from_secs(60), total: Duration::from_secs(60) };
+const LIMITS: ConnectionLimits =
+    ConnectionLimits { silence: Duration::from_secs(60), total: Duration::from_secs(60) };
 
 /// A dialer of one server.
 struct Line {
     dialer: Dialer,
-    server: Arc<Server>,
+    server: Arc<InProcessServer>,
     name: ServerName,
 }
 
 impl Line {
-    fn to(manner: Manner) -> Self {
-        let servers = Servers::new();
+    fn to(manner: ServerBehaviour) -> Self {
+        let servers = InProcessLauncher::new();
         let server = servers.of("test");
         server.behave(manner);
         let (dialer, _announced) = servers.dialer();
         Self { dialer, server, name: ServerName::new("test").expect("a name") }
     }
 
-    async fn dial_as(&self, era: EraChoice) -> Result<Arc<Connection>, DialError> {
-        let declared = crate::config::Server { era, ..declared("test") };
-        let (party, closing) = (Party::Shared, CancellationToken::new());
-        self.dialer.dial(&self.name, &declared, 1, party, closing, Patience::none()).await
+    async fn dial_as(&self, era: EraChoice) -> Result<Arc<Connection>, ConnectError> {
+        let declared = crate::config::ServerConfig { era, ..declared("test") };
+        let (party, closing) = (ConnectionOwner::Shared, CancellationToken::new());
+        self.dialer.dial(&self.name, &declared, 1, party, closing, ReconnectWindow::none()).await
     }
 
     /// Dials and returns the era of the connection, and how long that took.
@@ -51,7 +52,7 @@ impl Line {
 
 #[tokio::test(start_paused = true)]
 async fn a_probe_that_is_not_answered_costs_its_time_once() {
-    let line = Line::to(Manner::Taciturn);
+    let line = Line::to(ServerBehaviour::Taciturn);
     let time = defaults::PROBE_TIMEOUT + defaults::PROBE_GRACE;
     assert_eq!(line.dial().await, (Era::Legacy, time));
     for _ in 0..3 {
@@ -64,16 +65,16 @@ async fn a_probe_that_is_not_answered_costs_its_time_once() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_refused_the_probe_is_asked_again_after_a_while() {
-    let line = Line::to(Manner::Good);
+    let line = Line::to(ServerBehaviour::Good);
     assert_eq!(line.dial().await, (Era::Legacy, Duration::ZERO));
-    line.server.behave(Manner::Modern);
+    line.server.behave(ServerBehaviour::Modern);
     assert_eq!(line.dial().await.0, Era::Modern, "it has refused the handshake");
     assert_eq!(line.server.n_launches(), 3, "and was asked on another pipe");
 
-    line.server.behave(Manner::Good);
+    line.server.behave(ServerBehaviour::Good);
     assert_eq!(line.dial().await.0, Era::Legacy, "it knows nothing of the question any more");
     let n_discoveries = line.server.n_discoveries();
-    line.server.behave(Manner::SlowBoth);
+    line.server.behave(ServerBehaviour::SlowBoth);
     line.server.release(2);
     assert_eq!(line.dial().await.0, Era::Legacy);
     assert_eq!(line.server.n_discoveries(), n_discoveries, "it was believed");
@@ -84,9 +85,9 @@ async fn a_server_that_refused_the_probe_is_asked_again_after_a_while() {
 #[tokio::test(start_paused = true)]
 async fn a_server_that_starts_slowly_is_of_the_era_that_it_answers_in() {
     for (manner, n_launches) in [
-        (Manner::SlowModern, 1),
+        (ServerBehaviour::SlowModern, 1),
         // It has taken both, so that a pipe is needed with one alone.
-        (Manner::SlowBoth, 2),
+        (ServerBehaviour::SlowBoth, 2),
     ] {
         let line = Line::to(manner);
         let released = async {
@@ -108,9 +109,9 @@ async fn a_server_that_starts_slowly_is_of_the_era_that_it_answers_in() {
 #[tokio::test(start_paused = true)]
 async fn what_is_declared_is_not_tried_otherwise() {
     for (manner, era, code) in [
-        (Manner::Modern, EraChoice::Legacy, "HANDSHAKE_REFUSED"),
-        (Manner::Good, EraChoice::Modern, "HANDSHAKE_UNUSABLE"),
-        (Manner::Taciturn, EraChoice::Modern, "TIMEOUT"),
+        (ServerBehaviour::Modern, EraChoice::Legacy, "HANDSHAKE_REFUSED"),
+        (ServerBehaviour::Good, EraChoice::Modern, "HANDSHAKE_UNUSABLE"),
+        (ServerBehaviour::Taciturn, EraChoice::Modern, "TIMEOUT"),
     ] {
         let line = Line::to(manner);
         assert_eq!(line.dial_as(era).await.expect_err("fails").code(), code);

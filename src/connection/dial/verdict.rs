@@ -1,6 +1,6 @@
 //! What is known of the era in which a server speaks, from one dial to the next.
 //!
-//! Pure: the time comes in as an argument. What was found out holds for one [`Version`] of a server.
+//! Pure: the time comes in as an argument. What was found out holds for one [`ServerVersion`] of a server.
 //!
 //! ```text
 //!            it answers the probe ──▶ modern ───────── it fails ──▶ unknown
@@ -14,7 +14,7 @@ use std::collections::HashMap;
 
 use tokio::time::Instant;
 
-use super::version::Version;
+use super::version::ServerVersion;
 use crate::{
     config::{EraChoice, defaults},
     name::ServerName,
@@ -22,7 +22,7 @@ use crate::{
 
 /// How a connection is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Opening {
+pub(super) enum OpeningOrder {
     /// With `server/discover`, and with `initialize` when that comes to nothing soon.
     Probe,
     /// With `server/discover`, which may take its time; and with `initialize` when it is refused.
@@ -35,18 +35,18 @@ pub(super) enum Opening {
 
 /// What a dial that succeeded has found out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Finding {
+pub(super) enum EraFinding {
     /// The server is of the modern era.
     Modern,
     /// It is of the legacy era.
-    Legacy(Evidence),
+    Legacy(LegacyEvidence),
     /// Nothing: it was not asked.
     Nothing,
 }
 
 /// How it came out that a server is of the legacy era.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Evidence {
+pub(super) enum LegacyEvidence {
     /// It refused the probe: to ask again costs next to nothing.
     Refusal,
     /// It did not answer the probe, or did not get over it, or makes a session of whatever it is sent, as
@@ -57,39 +57,39 @@ pub(super) enum Evidence {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Modern,
-    Legacy(Evidence),
+    Legacy(LegacyEvidence),
     /// It ended when it was asked: perhaps because it was asked.
     Suspected,
 }
 
 /// What is known of every server.
 #[derive(Debug, Default)]
-pub(super) struct Verdicts(HashMap<ServerName, (Version, Verdict, Instant)>);
+pub(super) struct EraCache(HashMap<ServerName, (ServerVersion, Verdict, Instant)>);
 
-impl Verdicts {
+impl EraCache {
     /// Returns how to open a connection to `server`, which is declared to speak as `choice` says.
     pub(super) fn opening(
         &self,
         server: &ServerName,
-        version: &Version,
+        version: &ServerVersion,
         choice: EraChoice,
         now: Instant,
-    ) -> Opening {
+    ) -> OpeningOrder {
         match choice {
-            EraChoice::Legacy => return Opening::Initialize,
-            EraChoice::Modern => return Opening::DiscoverOnly,
+            EraChoice::Legacy => return OpeningOrder::Initialize,
+            EraChoice::Modern => return OpeningOrder::DiscoverOnly,
             EraChoice::Auto => {}
         }
         let known = self.0.get(server).filter(|(known, ..)| known == version);
         match known {
-            None => Opening::Probe,
-            Some((_, Verdict::Modern, _)) => Opening::Discover,
-            Some((_, Verdict::Legacy(Evidence::Refusal), since))
+            None => OpeningOrder::Probe,
+            Some((_, Verdict::Modern, _)) => OpeningOrder::Discover,
+            Some((_, Verdict::Legacy(LegacyEvidence::Refusal), since))
                 if now.duration_since(*since) >= defaults::LEGACY_BELIEVED =>
             {
-                Opening::Probe
+                OpeningOrder::Probe
             }
-            Some((_, Verdict::Legacy(_) | Verdict::Suspected, _)) => Opening::Initialize,
+            Some((_, Verdict::Legacy(_) | Verdict::Suspected, _)) => OpeningOrder::Initialize,
         }
     }
 
@@ -97,34 +97,39 @@ impl Verdicts {
     pub(super) fn connected(
         &mut self,
         server: &ServerName,
-        version: Version,
-        finding: Finding,
+        version: ServerVersion,
+        finding: EraFinding,
         now: Instant,
     ) {
         let was_suspected = self.knows(server, &version) == Some(Verdict::Suspected);
         let verdict = match finding {
-            Finding::Modern => Verdict::Modern,
-            Finding::Legacy(evidence) => Verdict::Legacy(evidence),
-            Finding::Nothing if was_suspected => Verdict::Legacy(Evidence::Harm),
-            Finding::Nothing => return,
+            EraFinding::Modern => Verdict::Modern,
+            EraFinding::Legacy(evidence) => Verdict::Legacy(evidence),
+            EraFinding::Nothing if was_suspected => Verdict::Legacy(LegacyEvidence::Harm),
+            EraFinding::Nothing => return,
         };
         self.0.insert(server.clone(), (version, verdict, now));
     }
 
     /// Notes that the server ended while it was probed.
-    pub(super) fn ended(&mut self, server: &ServerName, version: Version, now: Instant) {
+    pub(super) fn ended(&mut self, server: &ServerName, version: ServerVersion, now: Instant) {
         self.0.insert(server.clone(), (version, Verdict::Suspected, now));
     }
 
     /// Notes that a dial has failed; `is_doubtful` says that it may be due to what was believed of
     /// the server, which is asked again then.
-    pub(super) fn failed(&mut self, server: &ServerName, version: &Version, is_doubtful: bool) {
+    pub(super) fn failed(
+        &mut self,
+        server: &ServerName,
+        version: &ServerVersion,
+        is_doubtful: bool,
+    ) {
         if is_doubtful || self.knows(server, version) == Some(Verdict::Suspected) {
             self.0.remove(server);
         }
     }
 
-    fn knows(&self, server: &ServerName, version: &Version) -> Option<Verdict> {
+    fn knows(&self, server: &ServerName, version: &ServerVersion) -> Option<Verdict> {
         let known = self.0.get(server).filter(|(known, ..)| known == version);
         known.map(|(_, verdict, _)| *verdict)
     }
@@ -135,7 +140,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::config::Transport;
+    use crate::config::TransportConfig;
 
     const LONG: Duration = defaults::LEGACY_BELIEVED;
 
@@ -143,23 +148,23 @@ mod tests {
         ServerName::new("git").expect("a name")
     }
 
-    fn version(url: &str) -> Version {
+    fn version(url: &str) -> ServerVersion {
         let url = url.parse().expect("a URL");
-        Version::of(&Transport::Http { url, headers: Default::default() })
+        ServerVersion::of(&TransportConfig::Http { url, headers: Default::default() })
     }
 
-    struct Book(Verdicts, Instant);
+    struct Book(EraCache, Instant);
 
     impl Book {
         fn new() -> Self {
-            Self(Verdicts::default(), Instant::now())
+            Self(EraCache::default(), Instant::now())
         }
 
-        fn opening(&self, after: Duration) -> Opening {
+        fn opening(&self, after: Duration) -> OpeningOrder {
             self.0.opening(&server(), &version("http://a"), EraChoice::Auto, self.1 + after)
         }
 
-        fn connected(&mut self, finding: Finding, after: Duration) {
+        fn connected(&mut self, finding: EraFinding, after: Duration) {
             self.0.connected(&server(), version("http://a"), finding, self.1 + after);
         }
     }
@@ -167,11 +172,11 @@ mod tests {
     #[test]
     fn what_is_declared_counts_whatever_is_known() {
         let mut book = Book::new();
-        book.connected(Finding::Modern, Duration::ZERO);
+        book.connected(EraFinding::Modern, Duration::ZERO);
         for (choice, opening) in [
-            (EraChoice::Auto, Opening::Discover),
-            (EraChoice::Legacy, Opening::Initialize),
-            (EraChoice::Modern, Opening::DiscoverOnly),
+            (EraChoice::Auto, OpeningOrder::Discover),
+            (EraChoice::Legacy, OpeningOrder::Initialize),
+            (EraChoice::Modern, OpeningOrder::DiscoverOnly),
         ] {
             assert_eq!(book.0.opening(&server(), &version("http://a"), choice, book.1), opening);
         }
@@ -180,45 +185,45 @@ mod tests {
     #[test]
     fn a_server_is_probed_once_per_version() {
         let mut book = Book::new();
-        assert_eq!(book.opening(Duration::ZERO), Opening::Probe);
-        book.connected(Finding::Legacy(Evidence::Harm), Duration::ZERO);
-        assert_eq!(book.opening(LONG * 100), Opening::Initialize, "silence costs time");
+        assert_eq!(book.opening(Duration::ZERO), OpeningOrder::Probe);
+        book.connected(EraFinding::Legacy(LegacyEvidence::Harm), Duration::ZERO);
+        assert_eq!(book.opening(LONG * 100), OpeningOrder::Initialize, "silence costs time");
         let other = version("http://b");
         let opening = book.0.opening(&server(), &other, EraChoice::Auto, book.1);
-        assert_eq!(opening, Opening::Probe);
+        assert_eq!(opening, OpeningOrder::Probe);
     }
 
     #[test]
     fn a_refusal_is_believed_for_a_while_from_when_it_came() {
         let mut book = Book::new();
-        book.connected(Finding::Legacy(Evidence::Refusal), Duration::ZERO);
-        book.connected(Finding::Nothing, LONG / 2);
-        assert_eq!(book.opening(LONG / 2), Opening::Initialize);
-        assert_eq!(book.opening(LONG), Opening::Probe, "it was not asked in between");
-        book.connected(Finding::Legacy(Evidence::Refusal), LONG);
-        assert_eq!(book.opening(LONG + LONG / 2), Opening::Initialize);
+        book.connected(EraFinding::Legacy(LegacyEvidence::Refusal), Duration::ZERO);
+        book.connected(EraFinding::Nothing, LONG / 2);
+        assert_eq!(book.opening(LONG / 2), OpeningOrder::Initialize);
+        assert_eq!(book.opening(LONG), OpeningOrder::Probe, "it was not asked in between");
+        book.connected(EraFinding::Legacy(LegacyEvidence::Refusal), LONG);
+        assert_eq!(book.opening(LONG + LONG / 2), OpeningOrder::Initialize);
     }
 
     #[test]
     fn one_that_ends_at_the_probe_is_not_probed_the_next_time() {
         let mut book = Book::new();
         book.0.ended(&server(), version("http://a"), book.1);
-        assert_eq!(book.opening(Duration::ZERO), Opening::Initialize);
-        book.connected(Finding::Nothing, Duration::ZERO);
-        assert_eq!(book.opening(LONG * 2), Opening::Initialize, "it was the probe");
+        assert_eq!(book.opening(Duration::ZERO), OpeningOrder::Initialize);
+        book.connected(EraFinding::Nothing, Duration::ZERO);
+        assert_eq!(book.opening(LONG * 2), OpeningOrder::Initialize, "it was the probe");
 
         book.0.ended(&server(), version("http://a"), book.1);
         book.0.failed(&server(), &version("http://a"), false);
-        assert_eq!(book.opening(Duration::ZERO), Opening::Probe, "it was not");
+        assert_eq!(book.opening(Duration::ZERO), OpeningOrder::Probe, "it was not");
     }
 
     #[test]
     fn a_failure_that_has_to_do_with_it_makes_us_ask_again() {
         let mut book = Book::new();
-        book.connected(Finding::Modern, Duration::ZERO);
+        book.connected(EraFinding::Modern, Duration::ZERO);
         book.0.failed(&server(), &version("http://a"), false);
-        assert_eq!(book.opening(Duration::ZERO), Opening::Discover, "it was not there");
+        assert_eq!(book.opening(Duration::ZERO), OpeningOrder::Discover, "it was not there");
         book.0.failed(&server(), &version("http://a"), true);
-        assert_eq!(book.opening(Duration::ZERO), Opening::Probe);
+        assert_eq!(book.opening(Duration::ZERO), OpeningOrder::Probe);
     }
 }

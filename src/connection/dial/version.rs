@@ -2,22 +2,22 @@
 
 use std::{env, fs, path::Path, time::SystemTime};
 
-use crate::config::Transport;
+use crate::config::TransportConfig;
 
 /// One version of a server: its declaration, and when its program was changed last.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Version {
-    transport: Transport,
+pub(super) struct ServerVersion {
+    transport: TransportConfig,
     /// When the program was changed last, where there is one.
     changed: Option<SystemTime>,
 }
 
-impl Version {
+impl ServerVersion {
     /// Returns the version of a server that is reached so. Looks at the file of its program.
-    pub(super) fn of(transport: &Transport) -> Self {
+    pub(super) fn of(transport: &TransportConfig) -> Self {
         let changed = match transport {
-            Transport::Stdio { command, .. } => changed(command),
-            Transport::Unit { .. } | Transport::Http { .. } => None,
+            TransportConfig::Stdio { command, .. } => changed(command),
+            TransportConfig::Unit { .. } | TransportConfig::Http { .. } => None,
         };
         Self { transport: transport.clone(), changed }
     }
@@ -40,17 +40,17 @@ mod tests {
     fn a_program_that_was_changed_is_another_version() {
         let path = env::temp_dir().join(format!("metamcp-version-{}", std::process::id()));
         fs::write(&path, "").expect("written");
-        let transport = Transport::Stdio {
+        let transport = TransportConfig::Stdio {
             command: path.display().to_string(),
             args: Vec::new(),
             env: Default::default(),
             cwd: None,
         };
-        let before = Version::of(&transport);
-        assert_eq!(before, Version::of(&transport));
+        let before = ServerVersion::of(&transport);
+        assert_eq!(before, ServerVersion::of(&transport));
         let file = fs::File::options().write(true).open(&path).expect("opened");
         file.set_modified(SystemTime::UNIX_EPOCH).expect("changed");
-        assert_ne!(before, Version::of(&transport));
+        assert_ne!(before, ServerVersion::of(&transport));
         fs::remove_file(&path).expect("removed");
         assert!(changed("sh").is_some(), "found in PATH");
     }

@@ -5,35 +5,36 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::{
-    config::Lifecycle,
+    config::LifecycleConfig,
     connection::{
-        Limits, Party, Patience,
-        in_process::{Server, Servers, declared},
+        ConnectionLimits, ConnectionOwner, ReconnectWindow,
+        in_process::{InProcessLauncher, InProcessServer, declared},
     },
     name::ServerName,
     protocol::Message,
 };
 
-const KEPT: Lifecycle = Lifecycle::KeepAlive { idle_timeout: None };
+const KEPT: LifecycleConfig = LifecycleConfig::KeepAlive { idle_timeout: None };
 const HOUR: Duration = Duration::from_secs(3600);
 
 /// A connection to a server of a test that is kept so.
-async fn connect(lifecycle: Lifecycle) -> (Arc<Connection>, Arc<Server>) {
-    let servers = Servers::new();
+async fn connect(lifecycle: LifecycleConfig) -> (Arc<Connection>, Arc<InProcessServer>) {
+    let servers = InProcessLauncher::new();
     let (dialer, _announced) = servers.dialer();
     let name = ServerName::new("test").expect("a name");
-    let declared = crate::config::Server { lifecycle, ..declared("test") };
+    let declared = crate::config::ServerConfig { lifecycle, ..declared("test") };
     let closing = CancellationToken::new();
-    let dialled = dialer.dial(&name, &declared, 1, Party::Shared, closing, Patience::none());
+    let dialled =
+        dialer.dial(&name, &declared, 1, ConnectionOwner::Shared, closing, ReconnectWindow::none());
     (dialled.await.expect("connects"), servers.of("test"))
 }
 
 /// Calls a tool that answers never, with so much time.
-async fn call(connection: &Arc<Connection>, seconds: u64) -> Result<Message, Failure> {
+async fn call(connection: &Arc<Connection>, seconds: u64) -> Result<Message, RequestFailure> {
     let limit = Duration::from_secs(seconds);
     let params = r#"{"name":"wait","arguments":{}}"#;
     let request = Message::request("tools/call", Some(params));
-    connection.ask(&request, Limits { silence: limit, total: limit }).await
+    connection.ask(&request, ConnectionLimits { silence: limit, total: limit }).await
 }
 
 async fn seconds_of<T>(work: impl Future<Output = T>) -> (u64, T) {
@@ -55,12 +56,12 @@ async fn a_child_that_is_to_be_there_and_hangs_is_closed_after_three_pings() {
     // A ping that waits for 10 s, a rest of 30 s, and both once more, and a ping.
     assert!((90..=121).contains(&seconds), "{seconds} s");
     assert_eq!((server.n_pings() - before, server.n_living()), (3, 0));
-    assert!(matches!(connection.reason(), Some(Failure::Unresponsive)));
+    assert!(matches!(connection.reason(), Some(RequestFailure::Unresponsive)));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_child_that_nobody_needs_is_never_pinged() {
-    let (connection, server) = connect(Lifecycle::Pooled).await;
+    let (connection, server) = connect(LifecycleConfig::Pooled).await;
     server.mute(true);
     time::sleep(24 * HOUR).await;
     assert!(connection.is_live());
@@ -88,20 +89,20 @@ async fn a_child_that_works_is_not_pinged_and_not_replaced() {
 
 #[tokio::test(start_paused = true)]
 async fn a_child_that_hangs_in_a_request_is_replaced_although_nobody_keeps_it() {
-    for lifecycle in [Lifecycle::Pooled, KEPT] {
+    for lifecycle in [LifecycleConfig::Pooled, KEPT] {
         let (connection, server) = connect(lifecycle).await;
         server.mute(true);
         let late = call(&connection, 3600);
         let timed_out = async {
             let failure = call(&connection, 60).await.expect_err("no answer");
-            assert!(matches!(failure, Failure::Timeout { .. }), "{failure}");
+            assert!(matches!(failure, RequestFailure::Timeout { .. }), "{failure}");
         };
         let all = async { tokio::join!(late, timed_out) };
         let (seconds, (late, ())) = seconds_of(all).await;
 
         // The silence of a minute, then three pings, one after the other.
         assert_eq!((seconds, server.n_pings()), (90, 3), "{lifecycle:?}");
-        assert!(matches!(late, Err(Failure::Unresponsive)), "what runs there fails too");
+        assert!(matches!(late, Err(RequestFailure::Unresponsive)), "what runs there fails too");
         connection.down().await;
         assert_eq!(server.n_living(), 0);
     }
@@ -109,7 +110,7 @@ async fn a_child_that_hangs_in_a_request_is_replaced_although_nobody_keeps_it() 
 
 #[tokio::test(start_paused = true)]
 async fn a_child_that_is_slow_and_answers_a_ping_is_kept() {
-    let (connection, server) = connect(Lifecycle::Pooled).await;
+    let (connection, server) = connect(LifecycleConfig::Pooled).await;
     call(&connection, 60).await.expect_err("no answer");
     time::sleep(HOUR).await;
     assert!(connection.is_live());
@@ -118,7 +119,7 @@ async fn a_child_that_is_slow_and_answers_a_ping_is_kept() {
 
 #[tokio::test(start_paused = true)]
 async fn a_suspect_that_speaks_after_two_missed_pings_is_kept() {
-    let (connection, server) = connect(Lifecycle::Pooled).await;
+    let (connection, server) = connect(LifecycleConfig::Pooled).await;
     server.mute(true);
     call(&connection, 60).await.expect_err("no answer");
     while server.n_pings() < 2 {
@@ -160,14 +161,14 @@ async fn give_up(connection: &Arc<Connection>, seconds: u64) {
 
 #[tokio::test(start_paused = true)]
 async fn a_child_that_hangs_in_a_request_that_was_given_up_is_replaced() {
-    for lifecycle in [Lifecycle::Pooled, KEPT] {
+    for lifecycle in [LifecycleConfig::Pooled, KEPT] {
         let (connection, server) = connect(lifecycle).await;
         server.mute(true);
         give_up(&connection, 5).await;
 
         let (seconds, next) = seconds_of(call(&connection, 3600)).await;
 
-        assert!(matches!(next, Err(Failure::Unresponsive)), "{next:?}");
+        assert!(matches!(next, Err(RequestFailure::Unresponsive)), "{next:?}");
         assert_eq!((seconds, server.n_pings()), (30, 3), "{lifecycle:?}");
         connection.down().await;
         assert_eq!(server.n_living(), 0);
@@ -188,7 +189,7 @@ async fn flood(connection: &Arc<Connection>) -> Infallible {
 
 #[tokio::test(start_paused = true)]
 async fn a_child_that_floods_and_answers_nothing_is_replaced() {
-    let (connection, server) = connect(Lifecycle::Pooled).await;
+    let (connection, server) = connect(LifecycleConfig::Pooled).await;
     server.mute(true);
     let failing = async {
         give_up(&connection, 5).await;
@@ -198,25 +199,25 @@ async fn a_child_that_floods_and_answers_nothing_is_replaced() {
         never = flood(&connection) => match never {},
         failed = failing => failed,
     };
-    assert!(matches!(next, Err(Failure::Unresponsive)), "{next:?}");
+    assert!(matches!(next, Err(RequestFailure::Unresponsive)), "{next:?}");
     assert_eq!((seconds, server.n_pings()), (30, 3));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_child_that_answers_pings_keeps_what_runs_after_a_request_was_given_up() {
-    let (connection, server) = connect(Lifecycle::Pooled).await;
+    let (connection, server) = connect(LifecycleConfig::Pooled).await;
     for _ in 0..10 {
         give_up(&connection, 5).await;
     }
     let failure = call(&connection, 3600).await.expect_err("no answer");
-    assert!(matches!(failure, Failure::Timeout { .. }), "{failure}");
+    assert!(matches!(failure, RequestFailure::Timeout { .. }), "{failure}");
     assert!(connection.is_live());
     assert!((1..=11).contains(&server.n_pings()), "{} pings", server.n_pings());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_storm_of_requests_that_are_given_up_causes_one_ping_at_a_time() {
-    let (connection, server) = connect(Lifecycle::Pooled).await;
+    let (connection, server) = connect(LifecycleConfig::Pooled).await;
     server.mute(true);
     let storm = (0..500).map(|_| give_up(&connection, 1));
     futures_util::future::join_all(storm).await;
@@ -226,7 +227,7 @@ async fn a_storm_of_requests_that_are_given_up_causes_one_ping_at_a_time() {
 
 #[tokio::test(start_paused = true)]
 async fn a_request_that_is_answered_although_it_was_given_up_causes_no_ping() {
-    let (connection, server) = connect(Lifecycle::Pooled).await;
+    let (connection, server) = connect(LifecycleConfig::Pooled).await;
     give_up(&connection, 5).await;
     server.release(1);
     time::sleep(HOUR).await;
@@ -235,7 +236,7 @@ async fn a_request_that_is_answered_although_it_was_given_up_causes_no_ping() {
 
 #[tokio::test(start_paused = true)]
 async fn a_child_that_may_be_busy_with_an_older_request_is_not_pinged() {
-    let (connection, server) = connect(Lifecycle::Pooled).await;
+    let (connection, server) = connect(LifecycleConfig::Pooled).await;
     let (older, ()) = tokio::join!(call(&connection, 3600), async {
         while server.n_calls() == 0 {
             task::yield_now().await;
@@ -254,14 +255,14 @@ async fn a_child_that_may_be_busy_with_an_older_request_is_not_pinged() {
 
 #[tokio::test(start_paused = true)]
 async fn a_child_that_floods_and_may_be_busy_with_an_older_request_is_not_pinged() {
-    let (connection, server) = connect(Lifecycle::Pooled).await;
+    let (connection, server) = connect(LifecycleConfig::Pooled).await;
     let late = async {
         while server.n_calls() == 0 {
             task::yield_now().await;
         }
         server.mute(true);
         let late = call(&connection, 60).await;
-        assert!(matches!(late, Err(Failure::Timeout { .. })), "{late:?}");
+        assert!(matches!(late, Err(RequestFailure::Timeout { .. })), "{late:?}");
         time::sleep(Duration::from_secs(60)).await;
         assert_eq!(server.n_pings(), 0);
         server.mute(false);

@@ -7,8 +7,8 @@ use hyper::{Response, StatusCode};
 use tokio::time;
 
 use super::{
-    Connection, Failure, Inbox, Link, Post,
-    lane::Flow,
+    Connection, HttpLink, Inbox, OutgoingPost, RequestFailure,
+    lane::ResponseBody,
     stream::{self, MeteredEvents},
     upstream,
 };
@@ -16,25 +16,25 @@ use crate::{
     compute::read_in_place,
     config::defaults,
     protocol::{
-        Era, Message, ParseError, RpcError, Shape,
+        Era, Message, MessageKind, ParseError, RpcError,
         error::{
             CAPABILITY_REQUIRED, HEADER_MISMATCH, SESSION_NOT_FOUND, SESSION_REQUIRED,
             UNSUPPORTED_VERSION,
         },
-        jsonrpc::Part,
+        jsonrpc::MessagePart,
         mcp::method,
     },
 };
 
-impl Link {
+impl HttpLink {
     /// Posts a request and hands everything that comes back to the connection.
     pub(super) async fn exchange_alone(
         &self,
         connection: &Arc<Connection>,
-        post: &Post,
+        post: &OutgoingPost,
         inbox: &Inbox,
-    ) -> Result<(), Failure> {
-        let Post { id, request, frame } = post;
+    ) -> Result<(), RequestFailure> {
+        let OutgoingPost { id, request, frame } = post;
         let account = connection.account_of(*id);
         let mut may_learn = request.method() == Some(method::TOOLS_CALL);
         loop {
@@ -50,14 +50,14 @@ impl Link {
             let Some(message) = answer_to(*id, status, &body)? else {
                 let is_modern = connection.era() == Era::Modern;
                 return Err(if is_modern && may_be_legacy(status) {
-                    Failure::EraLost(status)
+                    RequestFailure::EraLost(status)
                 } else {
                     upstream::no_message(connection, status, &body)
                 });
             };
-            let error = message.part(Part::Error).unwrap_or_default();
+            let error = message.part(MessagePart::Error).unwrap_or_default();
             if connection.era() == Era::Modern && is_era_lost(status, error) {
-                return Err(Failure::EraLost(status));
+                return Err(RequestFailure::EraLost(status));
             }
             // The tool has other marks than those that we know. Source: MCP 2026-07-28, "Client
             // Behavior".
@@ -74,7 +74,7 @@ impl Link {
     }
 
     /// Keeps the session that an upstream mints for whatever it is sent, to be ended.
-    fn note_stray_session(&self, connection: &Connection, answer: &Response<Flow>) {
+    fn note_stray_session(&self, connection: &Connection, answer: &Response<ResponseBody>) {
         if connection.profile().is_none() {
             self.upstream.note_stray(answer);
         }
@@ -97,12 +97,12 @@ impl Link {
 async fn read(
     connection: &Arc<Connection>,
     id: u64,
-    mut body: Flow,
+    mut body: ResponseBody,
     inbox: &Inbox,
     events: &mut MeteredEvents,
-) -> Result<(), Failure> {
+) -> Result<(), RequestFailure> {
     let why = stream::read_answer(connection, id, &mut body, events, inbox).await?;
-    if connection.is_open(id) { Err(Failure::BrokenOff(why)) } else { Ok(()) }
+    if connection.is_open(id) { Err(RequestFailure::BrokenOff(why)) } else { Ok(()) }
 }
 
 /// Returns the answer to request `id` that a body holds, whatever its status. An error need not say
@@ -110,20 +110,24 @@ async fn read(
 ///
 /// # Errors
 ///
-/// [`Failure::AnswerTooDeep`].
-fn answer_to(id: u64, status: StatusCode, body: &bytes::Bytes) -> Result<Option<Message>, Failure> {
+/// [`RequestFailure::AnswerTooDeep`].
+fn answer_to(
+    id: u64,
+    status: StatusCode,
+    body: &bytes::Bytes,
+) -> Result<Option<Message>, RequestFailure> {
     let message = match read_in_place(body.len(), || Message::parse(body.clone())) {
-        Ok(message) if message.shape() == Shape::Response => message,
-        Err(ParseError::TooDeep { .. }) => return Err(Failure::AnswerTooDeep),
+        Ok(message) if message.shape() == MessageKind::Response => message,
+        Err(ParseError::TooDeep { .. }) => return Err(RequestFailure::AnswerTooDeep),
         Ok(_) | Err(_) => return Ok(None),
     };
     let is_about_nothing = status.is_client_error()
-        && message.part(Part::Id) == Some("null")
-        && message.part(Part::Error).is_some();
+        && message.part(MessagePart::Id) == Some("null")
+        && message.part(MessagePart::Error).is_some();
     if is_about_nothing {
-        return Ok(Some(message.with(Part::Id, &id.to_string())));
+        return Ok(Some(message.with(MessagePart::Id, &id.to_string())));
     }
-    Ok((message.integer(Part::Id) == Some(id)).then_some(message))
+    Ok((message.integer(MessagePart::Id) == Some(id)).then_some(message))
 }
 
 /// Tells whether an upstream that does not answer with a message may be of the legacy era: it was
@@ -148,7 +152,7 @@ fn is_era_lost(status: StatusCode, error: &str) -> bool {
 /// Tells whether an answer is that of an upstream of the modern era to a request of the legacy one,
 /// which knows no such errors: it was replaced. Not so in a handshake, which asks for the era.
 pub(super) fn is_modern_refusal(status: StatusCode, answer: &Message) -> bool {
-    let error = answer.part(Part::Error).unwrap_or_default();
+    let error = answer.part(MessagePart::Error).unwrap_or_default();
     may_be_legacy(status)
         && matches!(
             RpcError::code_of(error),
@@ -166,7 +170,7 @@ mod tests {
         let error = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32022,"message":""}}"#;
         let read = |id, status, text: &str| answer_to(id, status, &body(text)).expect("not deep");
         let found = read(7, StatusCode::BAD_REQUEST, error).expect("an answer");
-        assert_eq!(found.integer(Part::Id), Some(7));
+        assert_eq!(found.integer(MessagePart::Id), Some(7));
         assert!(read(7, StatusCode::OK, error).is_none());
         let other = r#"{"jsonrpc":"2.0","id":8,"result":{}}"#;
         assert!(read(7, StatusCode::OK, other).is_none());

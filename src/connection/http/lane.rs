@@ -25,14 +25,14 @@ use hyper_util::{client::legacy::connect::HttpConnector, rt::TokioIo};
 use tokio::{net::TcpStream, time::Instant};
 use tower_service::Service as _;
 
-use super::super::Failure;
-use crate::{body::Outgoing, config::defaults, report::chain};
+use super::super::RequestFailure;
+use crate::{body::OutgoingBody, config::defaults, report::chain};
 
-type Wire = http1::Connection<TokioIo<TcpStream>, Outgoing>;
+type Wire = http1::Connection<TokioIo<TcpStream>, OutgoingBody>;
 
 /// The TCP connections to one upstream.
 #[derive(Debug)]
-pub(super) struct Lanes {
+pub(super) struct HttpPool {
     connector: HttpConnector,
     /// The one used last is at the end.
     idle: Mutex<Vec<(Lane, Instant)>>,
@@ -42,17 +42,17 @@ pub(super) struct Lanes {
 
 /// One TCP connection: where requests go in, and what moves their bytes.
 struct Lane {
-    sender: http1::SendRequest<Outgoing>,
+    sender: http1::SendRequest<OutgoingBody>,
     /// Absent once it has ended.
     wire: Option<Pin<Box<Wire>>>,
 }
 
 /// The body of an answer, with the connection that it comes on.
-pub(super) struct Flow {
+pub(super) struct ResponseBody {
     body: Incoming,
     /// Absent once the whole body was read.
     lane: Option<Lane>,
-    lanes: Arc<Lanes>,
+    lanes: Arc<HttpPool>,
 }
 
 impl std::fmt::Debug for Lane {
@@ -80,7 +80,7 @@ impl Lane {
     /// Sends a request and waits for the head of its answer.
     async fn send(
         &mut self,
-        request: Request<Outgoing>,
+        request: Request<OutgoingBody>,
     ) -> Result<Response<Incoming>, hyper::Error> {
         let mut answer = pin!(self.sender.send_request(request));
         let wire = &mut self.wire;
@@ -108,7 +108,7 @@ fn nobody() -> Context<'static> {
     Context::from_waker(Waker::noop())
 }
 
-impl Lanes {
+impl HttpPool {
     /// Returns no connections yet.
     ///
     /// A peer that is gone without a word is noticed by TCP itself, in the middle of a long answer
@@ -133,7 +133,7 @@ impl Lanes {
     ///
     /// # Errors
     ///
-    /// [`Failure::Connect`] when nothing of it was written, else [`Failure::BrokenOff`].
+    /// [`RequestFailure::Connect`] when nothing of it was written, else [`RequestFailure::BrokenOff`].
     ///
     /// # Cancel safety
     ///
@@ -141,8 +141,8 @@ impl Lanes {
     pub(super) async fn send(
         self: &Arc<Self>,
         url: &Uri,
-        request: impl Fn() -> Request<Outgoing>,
-    ) -> Result<Response<Flow>, Failure> {
+        request: impl Fn() -> Request<OutgoingBody>,
+    ) -> Result<Response<ResponseBody>, RequestFailure> {
         loop {
             let (mut lane, was_idle) = match self.take() {
                 Some(lane) => (lane, true),
@@ -155,30 +155,30 @@ impl Lanes {
             match lane.send(request()).await {
                 Ok(answer) => {
                     let lanes = Arc::clone(self);
-                    return Ok(answer.map(|body| Flow { body, lane: Some(lane), lanes }));
+                    return Ok(answer.map(|body| ResponseBody { body, lane: Some(lane), lanes }));
                 }
                 // It was closed at the moment when it was taken up, and nothing was written.
                 Err(error) if error.is_canceled() && was_idle => {}
                 Err(error) if error.is_canceled() => {
-                    return Err(Failure::Connect(chain(&error).into()));
+                    return Err(RequestFailure::Connect(chain(&error).into()));
                 }
-                Err(error) => return Err(Failure::BrokenOff(chain(&error).into())),
+                Err(error) => return Err(RequestFailure::BrokenOff(chain(&error).into())),
             }
         }
     }
 
-    async fn connect(&self, url: &Uri) -> Result<Lane, Failure> {
+    async fn connect(&self, url: &Uri) -> Result<Lane, RequestFailure> {
         let mut connector = self.connector.clone();
         let stream = connector
             .call(url.clone())
             .await
-            .map_err(|error| Failure::Connect(chain(&error).into()))?;
+            .map_err(|error| RequestFailure::Connect(chain(&error).into()))?;
         self.is_reached.store(true, Ordering::Relaxed);
         let (sender, wire) = http1::Builder::new()
             .max_buf_size(defaults::HTTP_BUFFER_BYTES_MAX)
             .handshake(stream)
             .await
-            .map_err(|error| Failure::Connect(chain(&error).into()))?;
+            .map_err(|error| RequestFailure::Connect(chain(&error).into()))?;
         Ok(Lane { sender, wire: Some(Box::pin(wire)) })
     }
 
@@ -213,7 +213,7 @@ impl Lanes {
     }
 }
 
-impl Body for Flow {
+impl Body for ResponseBody {
     type Data = Bytes;
     type Error = hyper::Error;
 

@@ -10,52 +10,54 @@ use std::sync::Arc;
 use tokio::time;
 
 use super::{
-    Connection, Failure,
-    lane::Flow,
+    Connection, RequestFailure,
+    lane::ResponseBody,
     stream::{MeteredEvents, read_shared},
-    upstream::{Upstream, is_event_stream},
+    upstream::{HttpUpstream, is_event_stream},
 };
-use crate::{config::defaults, protocol::sse::Item};
+use crate::{config::defaults, protocol::sse::SseItem};
 
 /// An upstream that has named its address for messages.
-pub(in super::super) struct Opened {
+pub(in super::super) struct LegacyEndpoint {
     /// Where messages go.
-    pub(super) upstream: Upstream,
-    pub(super) stream: Stream,
+    pub(super) upstream: HttpUpstream,
+    pub(super) stream: LegacySseStream,
 }
 
 /// The stream that brings every answer.
-pub(super) struct Stream {
-    body: Flow,
+pub(super) struct LegacySseStream {
+    body: ResponseBody,
     events: MeteredEvents,
 }
 
 /// An address for messages that is not the upstream's own; credentials are not taken there.
 #[derive(Debug, PartialEq, Eq)]
-pub(in super::super) struct Foreign(pub(in super::super) String);
+pub(in super::super) struct ForeignEndpoint(pub(in super::super) String);
 
 /// Opens the stream of `upstream`; `None` when there is none, or it does not name an address
 /// within [`defaults::ENDPOINT_PATIENCE`].
 ///
 /// # Errors
 ///
-/// [`Foreign`] when the address is of another origin, or none at all.
+/// [`ForeignEndpoint`] when the address is of another origin, or none at all.
 ///
 /// # Cancel safety
 ///
 /// Safe: the stream is closed.
-pub(in super::super) async fn open(upstream: &Upstream) -> Result<Option<Opened>, Foreign> {
+pub(in super::super) async fn open(
+    upstream: &HttpUpstream,
+) -> Result<Option<LegacyEndpoint>, ForeignEndpoint> {
     let opening = async {
         let answer = upstream.listen(b"").await.ok().filter(is_event_stream)?;
         let (mut body, mut events) = (answer.into_body(), MeteredEvents::new(None, 0));
         loop {
             events.parser.push(body.frame().await?.ok()?.into_data().unwrap_or_default());
             while let Some(item) = events.parser.next_item() {
-                if let Item::Event(event) = item
+                if let SseItem::Event(event) = item
                     && event.kind == "endpoint"
                 {
                     let named = String::from_utf8_lossy(&event.data).into_owned();
-                    return Some((named, Stream { body, events }));
+                    return Some((named, LegacySseStream { body, events }));
                 }
             }
             // An address is short.
@@ -67,15 +69,15 @@ pub(in super::super) async fn open(upstream: &Upstream) -> Result<Option<Opened>
     let opened = time::timeout(defaults::ENDPOINT_PATIENCE, opening).await;
     let Some((named, stream)) = opened.ok().flatten() else { return Ok(None) };
     match resolve(upstream.url(), &named) {
-        Some(url) => Ok(Some(Opened { upstream: upstream.at(url), stream })),
-        None => Err(Foreign(named)),
+        Some(url) => Ok(Some(LegacyEndpoint { upstream: upstream.at(url), stream })),
+        None => Err(ForeignEndpoint(named)),
     }
 }
 
-impl Stream {
+impl LegacySseStream {
     /// Reads the stream to its end, which is the end of the connection, and returns why it came.
-    pub(super) async fn read(mut self, connection: &Arc<Connection>) -> Failure {
-        Failure::BrokenOff(read_shared(connection, &mut self.body, &mut self.events).await)
+    pub(super) async fn read(mut self, connection: &Arc<Connection>) -> RequestFailure {
+        RequestFailure::BrokenOff(read_shared(connection, &mut self.body, &mut self.events).await)
     }
 }
 

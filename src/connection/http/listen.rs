@@ -5,15 +5,15 @@ use std::{convert::Infallible, future::pending, sync::Arc};
 use tokio::time::{self, Instant};
 
 use super::{
-    Connection, Failure, Link,
-    stream::{Attempts, MeteredEvents, is_passing, read_shared},
+    Connection, HttpLink, RequestFailure,
+    stream::{MeteredEvents, ReopenAttempts, is_passing, read_shared},
     upstream,
 };
 use crate::{
     config::defaults,
     protocol::{
         Message,
-        mcp::{List, Profile, method},
+        mcp::{ListKind, ServerProfile, method},
     },
 };
 
@@ -27,13 +27,13 @@ enum Heard {
     Nothing(Arc<str>),
 }
 
-impl Link {
+impl HttpLink {
     /// Holds the stream for as long as it is polled, once the handshake is done. An upstream need
     /// not have one.
     pub(super) async fn listen(&self, connection: &Arc<Connection>) -> Infallible {
         connection.warm_up.initialized().await;
         let mut events = MeteredEvents::new(None, 0);
-        let mut attempts = Attempts::new();
+        let mut attempts = ReopenAttempts::new();
         let mut has_worked = false;
         loop {
             let since = Instant::now();
@@ -44,7 +44,7 @@ impl Link {
                 Heard::Stream(_) => {
                     has_worked = true;
                     if since.elapsed() >= defaults::STREAM_STABLE_AFTER {
-                        attempts = Attempts::new();
+                        attempts = ReopenAttempts::new();
                     }
                     Some(attempts.pause(events.parser.retry()))
                 }
@@ -91,7 +91,7 @@ impl Link {
             let body = time::timeout(defaults::GOODBYE_TIMEOUT, reading).await;
             let body = body.ok().and_then(Result::ok).unwrap_or_default();
             if self.has_session() && upstream::is_session_lost(status, &body) {
-                connection.forsake(Failure::SessionLost(status));
+                connection.forsake(RequestFailure::SessionLost(status));
             }
         }
         Heard::Nothing(why)
@@ -102,11 +102,11 @@ impl Connection {
     /// Has every list read again whose changes the server announces: some may have been missed.
     pub(in super::super) fn doubt_lists(self: &Arc<Self>) {
         for (list, notice) in [
-            (List::Tools, method::TOOLS_CHANGED),
-            (List::Prompts, method::PROMPTS_CHANGED),
-            (List::Resources, method::RESOURCES_CHANGED),
+            (ListKind::Tools, method::TOOLS_CHANGED),
+            (ListKind::Prompts, method::PROMPTS_CHANGED),
+            (ListKind::Resources, method::RESOURCES_CHANGED),
         ] {
-            let is_announced = |profile: &Profile| {
+            let is_announced = |profile: &ServerProfile| {
                 let capabilities = profile.result.get("capabilities");
                 capabilities.is_some_and(|all| all[list.capability()]["listChanged"] == true)
             };

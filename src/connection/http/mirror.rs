@@ -14,13 +14,13 @@ use tokio_util::task::TaskTracker;
 use super::Connection;
 use crate::{
     config::defaults,
-    connection::Limits,
+    connection::ConnectionLimits,
     protocol::{
-        Members, Message,
-        headers::{self, Mirrored},
+        Message, ObjectMembers,
+        headers::{self, HeaderParameter},
         items::{LIST_ITEMS_MAX, first_items},
-        jsonrpc::Part,
-        mcp::{List, method},
+        jsonrpc::MessagePart,
+        mcp::{ListKind, method},
     },
     single_flight::SingleFlight,
 };
@@ -31,9 +31,9 @@ const READINGS: usize = 2;
 
 /// What is known of the arguments that travel in headers too.
 #[derive(Debug)]
-pub(in super::super) struct Mirrors {
+pub(in super::super) struct ParameterHeaders {
     /// By tool; tools that have none are left out.
-    known: Mutex<HashMap<String, Vec<Mirrored>>>,
+    known: Mutex<HashMap<String, Vec<HeaderParameter>>>,
     /// Whether the tools could be read again.
     readings: Arc<SingleFlight<bool>>,
 }
@@ -41,18 +41,18 @@ pub(in super::super) struct Mirrors {
 /// The marks of one page of tools.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Marks {
-    by_tool: HashMap<String, Vec<Mirrored>>,
+    by_tool: HashMap<String, Vec<HeaderParameter>>,
     /// Tools whose marks are of no use, and why.
-    refused: Vec<(String, headers::MarkError)>,
+    refused: Vec<(String, headers::HeaderMarkError)>,
 }
 
-impl Default for Mirrors {
+impl Default for ParameterHeaders {
     fn default() -> Self {
         Self { known: Mutex::default(), readings: SingleFlight::new() }
     }
 }
 
-impl Mirrors {
+impl ParameterHeaders {
     /// Returns the headers that repeat parts of `request`, with their values.
     pub(super) fn headers(&self, request: &Message) -> Vec<(String, String)> {
         let method = request.method().unwrap_or_default();
@@ -74,7 +74,7 @@ impl Mirrors {
     }
 
     /// Takes in the marks of a page; the first one of a list replaces what was known.
-    fn learn(&self, marks: HashMap<String, Vec<Mirrored>>, is_first: bool) {
+    fn learn(&self, marks: HashMap<String, Vec<HeaderParameter>>, is_first: bool) {
         let mut known = self.known();
         if is_first {
             known.clear();
@@ -82,7 +82,7 @@ impl Mirrors {
         known.extend(marks);
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<String, Vec<Mirrored>>> {
+    fn known(&self) -> MutexGuard<'_, HashMap<String, Vec<HeaderParameter>>> {
         // Held for single statements on plain data.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -94,14 +94,14 @@ impl Connection {
     ///
     /// Source: MCP 2026-07-28, "Schema Extension": a client must leave those out.
     pub(in super::super) fn screen(&self, answer: Message, is_first: bool) -> Message {
-        let Some(result) = answer.part(Part::Result) else { return answer };
+        let Some(result) = answer.part(MessagePart::Result) else { return answer };
         let (marks, kept) = Marks::read(result);
         for (tool, error) in &marks.refused {
             tracing::warn!(mcp_server = %self.server, tool, reason = %error, "tool left out");
         }
         self.mirrors.learn(marks.by_tool, is_first);
         match kept {
-            Some(kept) => answer.with(Part::Result, &kept),
+            Some(kept) => answer.with(MessagePart::Result, &kept),
             None => answer,
         }
     }
@@ -142,9 +142,12 @@ impl Connection {
             let total = ends.saturating_duration_since(Instant::now());
             let params =
                 cursor.as_ref().map(|cursor| serde_json::json!({ "cursor": cursor }).to_string());
-            let request = Message::request(List::Tools.method(), params.as_deref());
+            let request = Message::request(ListKind::Tools.method(), params.as_deref());
             // What comes is screened, and so learnt, on its way.
-            let answer = match Box::pin(self.ask(&request, Limits { silence: total, total })).await
+            let answer = match Box::pin(
+                self.ask(&request, ConnectionLimits { silence: total, total }),
+            )
+            .await
             {
                 Ok(answer) => answer,
                 Err(error) => {
@@ -152,10 +155,10 @@ impl Connection {
                     return false;
                 }
             };
-            let next = answer.part(Part::Result).and_then(Members::read);
+            let next = answer.part(MessagePart::Result).and_then(ObjectMembers::read);
             let next = next.and_then(|result| result.string("nextCursor"));
             if next.is_none() || next == cursor {
-                return answer.part(Part::Result).is_some();
+                return answer.part(MessagePart::Result).is_some();
             }
             cursor = next;
         }
@@ -174,7 +177,7 @@ impl Marks {
             schema: Option<&'a RawValue>,
         }
         let mut marks = Self::default();
-        let Some(mut page) = Members::read(result) else { return (marks, None) };
+        let Some(mut page) = ObjectMembers::read(result) else { return (marks, None) };
         let tools = page.get("tools").unwrap_or("[]").to_owned();
         let (tools, _) = first_items(&tools, LIST_ITEMS_MAX).unwrap_or_default();
         let mut kept = Vec::new();
@@ -229,7 +232,7 @@ mod tests {
 
     #[test]
     fn a_request_repeats_its_method_its_name_and_what_is_marked() {
-        let mirrors = Mirrors::default();
+        let mirrors = ParameterHeaders::default();
         mirrors.learn(Marks::read(PAGE).0.by_tool, true);
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let request = call(r#"{"name":"a","arguments":{"region":"Zürich"}}"#);
@@ -251,7 +254,7 @@ mod tests {
 
     #[test]
     fn the_first_page_replaces_what_was_known_and_others_add_to_it() {
-        let mirrors = Mirrors::default();
+        let mirrors = ParameterHeaders::default();
         let marks = || Marks::read(PAGE).0.by_tool;
         mirrors.learn(marks(), true);
         mirrors.learn(HashMap::new(), false);

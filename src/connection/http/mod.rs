@@ -20,14 +20,14 @@ use tokio::{
 };
 use tokio_util::task::TaskTracker;
 
-use super::{Connection, Failure, Inbox};
+use super::{Connection, Inbox, RequestFailure};
 use crate::{
     compute::read_in_place,
     config::defaults,
     protocol::{
-        Message, ParseError, Pieces, Shape,
-        jsonrpc::Part,
-        mcp::{Profile, method},
+        ByteChunks, Message, MessageKind, ParseError,
+        jsonrpc::MessagePart,
+        mcp::{ServerProfile, method},
         modern,
     },
 };
@@ -40,16 +40,16 @@ mod mirror;
 mod stream;
 mod upstream;
 
-use lane::Flow;
-pub(super) use legacy::{Foreign, Opened, open};
-pub(super) use mirror::Mirrors;
-pub(super) use stream::Attempts;
-pub(super) use upstream::Upstream;
+use lane::ResponseBody;
+pub(super) use legacy::{ForeignEndpoint, LegacyEndpoint, open};
+pub(super) use mirror::ParameterHeaders;
+pub(super) use stream::ReopenAttempts;
+pub(super) use upstream::HttpUpstream;
 
 /// The sending end of a link.
 #[derive(Debug)]
-pub(super) struct Link {
-    upstream: Upstream,
+pub(super) struct HttpLink {
+    upstream: HttpUpstream,
     answers: Answers,
     /// Cancellations, and answers to the server's own requests.
     aside: mpsc::Sender<Bytes>,
@@ -57,13 +57,13 @@ pub(super) struct Link {
 }
 
 /// A request on its way to the upstream.
-pub(super) struct Post {
+pub(super) struct OutgoingPost {
     /// The id that it has there.
     pub(super) id: u64,
     /// As it was asked.
     pub(super) request: Message,
     /// As it is sent.
-    pub(super) frame: Pieces,
+    pub(super) frame: ByteChunks,
 }
 
 /// How the answer to a POST comes back.
@@ -76,30 +76,30 @@ enum Answers {
 }
 
 /// The receiving end of a link, for [`run`].
-pub(super) struct Ends {
+pub(super) struct HttpReceivers {
     queue: mpsc::Receiver<Bytes>,
-    stream: Option<legacy::Stream>,
+    stream: Option<legacy::LegacySseStream>,
 }
 
-impl Link {
+impl HttpLink {
     /// Returns a link to a streamable HTTP endpoint; nothing is sent yet.
-    pub(super) fn new(upstream: Upstream, tasks: TaskTracker) -> (Self, Ends) {
+    pub(super) fn new(upstream: HttpUpstream, tasks: TaskTracker) -> (Self, HttpReceivers) {
         Self::with(upstream, Answers::There, None, tasks)
     }
 
     /// Returns a link to an upstream whose event stream was opened.
-    pub(super) fn legacy(opened: Opened, tasks: TaskTracker) -> (Self, Ends) {
+    pub(super) fn legacy(opened: LegacyEndpoint, tasks: TaskTracker) -> (Self, HttpReceivers) {
         Self::with(opened.upstream, Answers::Elsewhere, Some(opened.stream), tasks)
     }
 
     fn with(
-        upstream: Upstream,
+        upstream: HttpUpstream,
         answers: Answers,
-        stream: Option<legacy::Stream>,
+        stream: Option<legacy::LegacySseStream>,
         tasks: TaskTracker,
-    ) -> (Self, Ends) {
+    ) -> (Self, HttpReceivers) {
         let (aside, queue) = mpsc::channel(defaults::ASIDE_QUEUE);
-        (Self { upstream, answers, aside, tasks }, Ends { queue, stream })
+        (Self { upstream, answers, aside, tasks }, HttpReceivers { queue, stream })
     }
 
     /// Tells whether everything comes on one event stream, so that nothing says what belongs to a
@@ -117,15 +117,15 @@ impl Link {
     }
 
     /// Remembers the protocol version for the headers of later messages.
-    pub(super) fn settled(&self, profile: &Profile) {
+    pub(super) fn settled(&self, profile: &ServerProfile) {
         self.upstream.settled(profile);
     }
 
     /// Returns what posts a request and hands all that comes back to the connection. Whoever asked
-    /// polls it; [`Link::drain`] goes on when they leave.
+    /// polls it; [`HttpLink::drain`] goes on when they leave.
     pub(super) fn post(
         connection: Arc<Connection>,
-        post: Post,
+        post: OutgoingPost,
         inbox: Arc<Inbox>,
     ) -> BoxFuture<'static, ()> {
         Box::pin(async move {
@@ -139,8 +139,8 @@ impl Link {
             if let Err(failure) = exchanged {
                 // A subscription is opened again, and costs nobody a request.
                 let is_request = post.request.method() != Some(method::SUBSCRIPTIONS_LISTEN);
-                if matches!(failure, Failure::SessionLost(_) | Failure::EraLost(_))
-                    || (is_request && matches!(failure, Failure::Connect(_)))
+                if matches!(failure, RequestFailure::SessionLost(_) | RequestFailure::EraLost(_))
+                    || (is_request && matches!(failure, RequestFailure::Connect(_)))
                 {
                     connection.forsake(failure.clone());
                 }
@@ -175,7 +175,7 @@ impl Link {
     }
 
     /// Sends a message that has no answer, and waits until it was taken.
-    pub(super) async fn notify(&self, frame: Bytes) -> Result<(), Failure> {
+    pub(super) async fn notify(&self, frame: Bytes) -> Result<(), RequestFailure> {
         self.upstream.notify(frame).await
     }
 
@@ -190,9 +190,9 @@ impl Link {
         &self,
         connection: &Arc<Connection>,
         id: u64,
-        frame: Pieces,
+        frame: ByteChunks,
         inbox: &Inbox,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), RequestFailure> {
         let (account, holds) = (connection.account_of(id), frame.len());
         let answer = self.upstream.post(frame).await?;
         let status = answer.status();
@@ -220,18 +220,19 @@ impl Link {
             Ok(message)
                 if connection.profile().is_some() && alone::is_modern_refusal(status, &message) =>
             {
-                Err(Failure::EraLost(status))
+                Err(RequestFailure::EraLost(status))
             }
             // An answer to this very request is one, whatever the status.
             Ok(message)
-                if message.shape() == Shape::Response && message.integer(Part::Id) == Some(id) =>
+                if message.shape() == MessageKind::Response
+                    && message.integer(MessagePart::Id) == Some(id) =>
             {
                 connection.receive(message, Some(id));
                 Ok(())
             }
-            Err(ParseError::TooDeep { .. }) => Err(Failure::AnswerTooDeep),
+            Err(ParseError::TooDeep { .. }) => Err(RequestFailure::AnswerTooDeep),
             _ if self.has_session() && upstream::is_session_lost(status, &body) => {
-                Err(Failure::SessionLost(status))
+                Err(RequestFailure::SessionLost(status))
             }
             _ => Err(upstream::no_message(connection, status, &body)),
         }
@@ -243,12 +244,12 @@ impl Link {
         connection: &Connection,
         id: u64,
         status: StatusCode,
-        body: Flow,
-    ) -> Result<(), Failure> {
+        body: ResponseBody,
+    ) -> Result<(), RequestFailure> {
         match upstream::drained(body).await {
             Ok(_) if status.is_success() => connection.drained(id),
             Ok(body) if self.has_session() && upstream::is_session_lost(status, &body) => {
-                return Err(Failure::SessionLost(status));
+                return Err(RequestFailure::SessionLost(status));
             }
             Ok(_) | Err(_) => connection.forget(id),
         }
@@ -277,7 +278,7 @@ impl Link {
     async fn goodbye(&self, connection: &Connection) {
         // What was heard on it afterwards shows that it was another instance that knows nothing of
         // it, or a proxy: a session that nobody ends may keep a set of processes for ever.
-        let is_lost = matches!(connection.reason(), Some(Failure::SessionLost(_)))
+        let is_lost = matches!(connection.reason(), Some(RequestFailure::SessionLost(_)))
             && !connection.counters.heard.is_after_loss();
         if self.upstream.is_pinned() && !is_lost {
             let _unheard = time::timeout(defaults::GOODBYE_TIMEOUT, self.upstream.delete()).await;
@@ -286,7 +287,7 @@ impl Link {
 }
 
 /// Runs the link until the connection is to be closed, and says goodbye to the upstream.
-pub(super) async fn run(connection: Arc<Connection>, ends: Ends) {
+pub(super) async fn run(connection: Arc<Connection>, ends: HttpReceivers) {
     let Some(link) = connection.http() else { return };
     let received = async {
         match ends.stream {
@@ -295,7 +296,7 @@ pub(super) async fn run(connection: Arc<Connection>, ends: Ends) {
         }
     };
     let why = tokio::select! {
-        () = connection.closing.cancelled() => Failure::Closed,
+        () = connection.closing.cancelled() => RequestFailure::Closed,
         why = received => why,
         never = link.send_aside(ends.queue) => match never {},
     };
@@ -317,7 +318,7 @@ impl Connection {
         }
     }
 
-    fn http(&self) -> Option<&Link> {
+    fn http(&self) -> Option<&HttpLink> {
         match &self.link {
             super::Link::Http(link) => Some(link),
             super::Link::Stdio(_) => None,

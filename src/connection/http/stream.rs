@@ -6,20 +6,20 @@ use http_body_util::BodyExt as _;
 use hyper::StatusCode;
 use tokio::{task, time};
 
-use super::{Connection, Failure, Inbox, Link, lane::Flow, upstream};
+use super::{Connection, HttpLink, Inbox, RequestFailure, lane::ResponseBody, upstream};
 use crate::{
     backoff::Backoff,
-    budget::{MemoryExhausted, Reservation},
+    budget::{MemoryExhausted, MemoryReservation},
     config::defaults,
     holder::Account,
     protocol::{
-        ndjson::Oversized,
-        sse::{Events, Item},
+        ndjson::OversizedLine,
+        sse::{SseDecoder, SseItem},
     },
     report::chain,
 };
 
-impl Link {
+impl HttpLink {
     /// Reads the stream that answers request `id` to its end. One that breaks off before the
     /// answer is asked for anew from where it was, if the upstream numbers its events; the
     /// request itself is never sent again.
@@ -27,11 +27,11 @@ impl Link {
         &self,
         connection: &Arc<Connection>,
         id: u64,
-        mut body: Flow,
+        mut body: ResponseBody,
         inbox: &Inbox,
         mut events: MeteredEvents,
-    ) -> Result<(), Failure> {
-        let mut attempts = Attempts::new();
+    ) -> Result<(), RequestFailure> {
+        let mut attempts = ReopenAttempts::new();
         loop {
             let reached = events.parser.last_id().to_vec();
             let why = read_answer(connection, id, &mut body, &mut events, inbox).await?;
@@ -39,7 +39,7 @@ impl Link {
                 return Ok(());
             }
             if events.parser.last_id() != reached {
-                attempts = Attempts::new();
+                attempts = ReopenAttempts::new();
             }
             tracing::debug!(mcp_server = %connection.server, id, reason = %why, "answer broke off");
             body = self.resume(&events.parser, &mut attempts, why).await?;
@@ -52,15 +52,15 @@ impl Link {
     ///
     /// # Errors
     ///
-    /// [`Failure::BrokenOff`], whatever stands in the way: the request may have been executed.
+    /// [`RequestFailure::BrokenOff`], whatever stands in the way: the request may have been executed.
     async fn resume(
         &self,
-        events: &Events,
-        attempts: &mut Attempts,
+        events: &SseDecoder,
+        attempts: &mut ReopenAttempts,
         why: Arc<str>,
-    ) -> Result<Flow, Failure> {
+    ) -> Result<ResponseBody, RequestFailure> {
         if events.last_id().is_empty() {
-            return Err(Failure::BrokenOff(why));
+            return Err(RequestFailure::BrokenOff(why));
         }
         while let Some(pause) = attempts.next(events.retry()) {
             time::sleep(pause).await;
@@ -70,12 +70,12 @@ impl Link {
                 Ok(answer) => {
                     let status = answer.status();
                     let why = format!("{why}, and it cannot be had again (HTTP {status})");
-                    return Err(Failure::BrokenOff(why.into()));
+                    return Err(RequestFailure::BrokenOff(why.into()));
                 }
                 Err(_) => {}
             }
         }
-        Err(Failure::BrokenOff(why))
+        Err(RequestFailure::BrokenOff(why))
     }
 }
 
@@ -83,16 +83,16 @@ impl Link {
 pub(super) async fn read_answer(
     connection: &Arc<Connection>,
     id: u64,
-    body: &mut Flow,
+    body: &mut ResponseBody,
     events: &mut MeteredEvents,
     inbox: &Inbox,
-) -> Result<Arc<str>, Failure> {
+) -> Result<Arc<str>, RequestFailure> {
     let mut turn = Turn::default();
     loop {
         let is_wanted = !inbox.is_closed();
         if !is_wanted {
             // It takes no memory where nobody waits for it.
-            events.discard(Failure::Closed);
+            events.discard(RequestFailure::Closed);
         }
         // Nothing that matters comes after the answer: the end is waited for, so that the TCP
         // connection can be used again, but some upstreams never end a stream.
@@ -130,11 +130,11 @@ pub(super) async fn read_answer(
         }
         // Known before its end has come, which may be never.
         if let Some(length) = events.parser.skipped() {
-            return Err(Failure::Oversized { length });
+            return Err(RequestFailure::Oversized { length });
         }
         tokio::select! {
             biased;
-            room = events.wait_for_room() => room.map_err(Failure::NoMemory)?,
+            room = events.wait_for_room() => room.map_err(RequestFailure::NoMemory)?,
             () = inbox.closed() => {}
         }
     }
@@ -143,7 +143,7 @@ pub(super) async fn read_answer(
 /// Reads a stream that belongs to no request until it ends, and returns why it did.
 pub(super) async fn read_shared(
     connection: &Arc<Connection>,
-    body: &mut Flow,
+    body: &mut ResponseBody,
     events: &mut MeteredEvents,
 ) -> Arc<str> {
     let mut turn = Turn::default();
@@ -188,20 +188,20 @@ impl Turn {
 
 /// The events of a stream, which count against the memory budget while they are read.
 pub(super) struct MeteredEvents {
-    pub(super) parser: Events,
-    held: Reservation,
+    pub(super) parser: SseDecoder,
+    held: MemoryReservation,
     /// The bytes that the reader holds beside the stream.
     holds: usize,
     /// The reason why the event that is read now is not kept.
-    refused: Option<Failure>,
+    refused: Option<RequestFailure>,
 }
 
 impl MeteredEvents {
     /// Returns the events of a stream that count for `account`, and whose reader holds `holds` bytes
     /// beside it.
     pub(super) fn new(account: Option<Account>, holds: usize) -> Self {
-        let parser = Events::new(defaults::MESSAGE_BYTES_MAX);
-        Self { parser, held: Reservation::of(account), holds, refused: None }
+        let parser = SseDecoder::new(defaults::MESSAGE_BYTES_MAX);
+        Self { parser, held: MemoryReservation::of(account), holds, refused: None }
     }
 
     /// Returns the reservation that the event needs which is read now.
@@ -223,12 +223,12 @@ impl MeteredEvents {
     /// comes after it.
     fn discard_without_room(&mut self) {
         if let Err(exhausted) = self.held.grow_to(self.wanted()) {
-            self.discard(Failure::NoMemory(exhausted));
+            self.discard(RequestFailure::NoMemory(exhausted));
         }
     }
 
     /// Throws the event away that is read now, if it is a large one.
-    fn discard(&mut self, why: Failure) {
+    fn discard(&mut self, why: RequestFailure) {
         if self.parser.n_kept() > defaults::BUFFER_KEPT_BYTES {
             self.parser.discard();
             self.held.shrink_to(0);
@@ -237,7 +237,7 @@ impl MeteredEvents {
     }
 
     /// Hands one event to the connection, and gives back what no event needs any more.
-    fn take(&mut self, connection: &Arc<Connection>, item: Item, via: Option<u64>) {
+    fn take(&mut self, connection: &Arc<Connection>, item: SseItem, via: Option<u64>) {
         self.hand_over(connection, item, via);
         self.give_back();
     }
@@ -250,17 +250,19 @@ impl MeteredEvents {
     }
 
     /// Hands one event to the connection. One without data only moves the id.
-    fn hand_over(&mut self, connection: &Arc<Connection>, item: Item, via: Option<u64>) {
+    fn hand_over(&mut self, connection: &Arc<Connection>, item: SseItem, via: Option<u64>) {
         let mut via = via;
         let (thrown, failure) = match item {
-            Item::Event(event) if event.data.is_empty() || !event.is_message() => return,
-            Item::Event(event) => match self.held.count(event.data.clone()) {
+            SseItem::Event(event) if event.data.is_empty() || !event.is_message() => return,
+            SseItem::Event(event) => match self.held.count(event.data.clone()) {
                 Ok(data) => return connection.hear(data, via),
-                Err(exhausted) => (Oversized::of(&event.data), Failure::NoMemory(exhausted)),
+                Err(exhausted) => {
+                    (OversizedLine::of(&event.data), RequestFailure::NoMemory(exhausted))
+                }
             },
-            Item::Oversized(thrown) => match self.refused.take() {
+            SseItem::Oversized(thrown) => match self.refused.take() {
                 Some(why) => {
-                    if matches!(why, Failure::Closed) {
+                    if matches!(why, RequestFailure::Closed) {
                         // Nobody waits: what is still to come may be the answer.
                         via = None;
                     }
@@ -269,7 +271,7 @@ impl MeteredEvents {
                 None => {
                     connection.noise("longer than a message may be", thrown.length);
                     let length = thrown.length;
-                    (thrown, Failure::Oversized { length })
+                    (thrown, RequestFailure::Oversized { length })
                 }
             },
         };
@@ -289,12 +291,12 @@ pub(super) fn is_passing(status: StatusCode) -> bool {
 }
 
 /// Attempts to open a stream again, and the pauses before them.
-pub(in super::super) struct Attempts {
+pub(in super::super) struct ReopenAttempts {
     backoff: Backoff,
     n_left: u32,
 }
 
-impl Attempts {
+impl ReopenAttempts {
     /// Returns as many attempts as bring no progress.
     pub(in super::super) fn new() -> Self {
         Self {
@@ -324,7 +326,7 @@ mod tests {
     #[test]
     fn a_pause_is_as_long_as_the_server_asks_within_bounds() {
         let (first, longest) = defaults::STREAM_PAUSE;
-        let mut attempts = Attempts::new();
+        let mut attempts = ReopenAttempts::new();
         let pause = attempts.next(None).expect("the first one");
         assert!(pause >= first / 2 && pause <= first, "{pause:?}");
         let pause = attempts.next(Some(Duration::ZERO)).expect("the second one");
@@ -335,7 +337,7 @@ mod tests {
 
     #[test]
     fn attempts_without_progress_have_an_end() {
-        let mut attempts = Attempts::new();
+        let mut attempts = ReopenAttempts::new();
         let n_attempts = std::iter::from_fn(|| attempts.next(None)).take(1000).count();
         assert_eq!(n_attempts, usize::try_from(defaults::STREAM_ATTEMPTS_MAX).expect("small"));
     }

@@ -14,16 +14,16 @@ use hyper::{
 };
 
 use super::{
-    super::{Connection, Failure},
-    lane::{Flow, Lanes},
+    super::{Connection, RequestFailure},
+    lane::{HttpPool, ResponseBody},
 };
 use crate::{
-    body::{self, Outgoing, Pressure, ReadError},
+    body::{self, BodyReadError, MemoryPressurePolicy, OutgoingBody},
     config::defaults,
     holder::Account,
     protocol::{
-        Pieces,
-        mcp::{Profile, SESSION_HEADER, VERSION_HEADER},
+        ByteChunks,
+        mcp::{SESSION_HEADER, ServerProfile, VERSION_HEADER},
         version,
     },
     report::chain,
@@ -42,8 +42,8 @@ const ERROR_BODY_BYTES: usize = 4096;
 
 /// Where an upstream is, and what every request to it carries.
 #[derive(Clone, Debug)]
-pub(in super::super) struct Upstream {
-    lanes: Arc<Lanes>,
+pub(in super::super) struct HttpUpstream {
+    lanes: Arc<HttpPool>,
     url: Uri,
     /// What of it goes into a request.
     target: Uri,
@@ -56,7 +56,7 @@ pub(in super::super) struct Upstream {
     stray: OnceLock<HeaderValue>,
 }
 
-impl Upstream {
+impl HttpUpstream {
     /// Returns the upstream at `url`; nothing is sent yet.
     ///
     /// # Errors
@@ -79,7 +79,7 @@ impl Upstream {
         if let Some(host) = host(&url) {
             bare.insert(HOST, host);
         }
-        let (lanes, target) = (Lanes::new(), target(&url));
+        let (lanes, target) = (HttpPool::new(), target(&url));
         let (stamped, session, stray) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
         Ok(Self { lanes, url, target, bare, stamped, session, stray })
     }
@@ -95,7 +95,7 @@ impl Upstream {
     }
 
     /// Keeps the session that the answer to `initialize` names.
-    pub(super) fn pin(&self, answer: &Response<Flow>) {
+    pub(super) fn pin(&self, answer: &Response<ResponseBody>) {
         // What comes after the handshake must be the same, or is of no use.
         if self.stamped.get().is_none()
             && answer.status().is_success()
@@ -116,7 +116,7 @@ impl Upstream {
     }
 
     /// Remembers session and protocol version for the headers of all that follows.
-    pub(super) fn settled(&self, profile: &Profile) {
+    pub(super) fn settled(&self, profile: &ServerProfile) {
         let mut stamped = self.headers().into_owned();
         if let Ok(version) = HeaderValue::try_from(&profile.protocol_version) {
             stamped.insert(VERSION, version);
@@ -125,16 +125,19 @@ impl Upstream {
     }
 
     /// Posts a message.
-    pub(super) async fn post(&self, frame: Pieces) -> Result<Response<Flow>, Failure> {
+    pub(super) async fn post(
+        &self,
+        frame: ByteChunks,
+    ) -> Result<Response<ResponseBody>, RequestFailure> {
         self.send(Method::POST, self.headers(), frame).await
     }
 
     /// Posts a request of the modern era, with the headers that repeat parts of it.
     pub(super) async fn post_alone(
         &self,
-        frame: Pieces,
+        frame: ByteChunks,
         repeated: &[(String, String)],
-    ) -> Result<Response<Flow>, Failure> {
+    ) -> Result<Response<ResponseBody>, RequestFailure> {
         let mut headers = self.bare.clone();
         headers.insert(VERSION, HeaderValue::from_static(version::MODERN));
         for (name, value) in repeated {
@@ -149,7 +152,7 @@ impl Upstream {
     }
 
     /// Keeps the session that an answer names to a request that wanted none.
-    pub(super) fn note_stray(&self, answer: &Response<Flow>) {
+    pub(super) fn note_stray(&self, answer: &Response<ResponseBody>) {
         if let Some(session) = answer.headers().get(SESSION) {
             let _only_one = self.stray.set(session.clone());
         }
@@ -161,7 +164,7 @@ impl Upstream {
     }
 
     /// Ends it.
-    pub(super) async fn delete_stray(&self) -> Result<(), Failure> {
+    pub(super) async fn delete_stray(&self) -> Result<(), RequestFailure> {
         let mut headers = self.bare.clone();
         if let Some(session) = self.stray.get() {
             headers.insert(SESSION, session.clone());
@@ -170,15 +173,22 @@ impl Upstream {
     }
 
     /// Posts a message that has no answer, and waits until it was taken.
-    pub(super) async fn notify(&self, frame: Bytes) -> Result<(), Failure> {
+    pub(super) async fn notify(&self, frame: Bytes) -> Result<(), RequestFailure> {
         let answer = self.post(frame.into()).await?;
         let status = answer.status();
         finish(answer.into_body()).await;
-        if status.is_success() { Ok(()) } else { Err(Failure::Status { status, body: "".into() }) }
+        if status.is_success() {
+            Ok(())
+        } else {
+            Err(RequestFailure::Status { status, body: "".into() })
+        }
     }
 
     /// Asks for an event stream, for the one that goes on after the event `last_id` if there is one.
-    pub(super) async fn listen(&self, last_id: &[u8]) -> Result<Response<Flow>, Failure> {
+    pub(super) async fn listen(
+        &self,
+        last_id: &[u8],
+    ) -> Result<Response<ResponseBody>, RequestFailure> {
         let mut headers = self.headers().into_owned();
         headers.insert(ACCEPT, EVENTS);
         headers.remove(CONTENT_TYPE);
@@ -191,7 +201,7 @@ impl Upstream {
     }
 
     /// Ends the session.
-    pub(super) async fn delete(&self) -> Result<(), Failure> {
+    pub(super) async fn delete(&self) -> Result<(), RequestFailure> {
         self.send(Method::DELETE, self.headers(), Bytes::new().into()).await.map(drop)
     }
 
@@ -210,10 +220,10 @@ impl Upstream {
         &self,
         method: Method,
         headers: Cow<'_, HeaderMap>,
-        body: Pieces,
-    ) -> Result<Response<Flow>, Failure> {
+        body: ByteChunks,
+    ) -> Result<Response<ResponseBody>, RequestFailure> {
         let request = || {
-            let mut request = Request::new(Outgoing::from(body.clone()));
+            let mut request = Request::new(OutgoingBody::from(body.clone()));
             *request.method_mut() = method.clone();
             *request.uri_mut() = self.target.clone();
             *request.headers_mut() = HeaderMap::clone(&headers);
@@ -228,7 +238,7 @@ fn target(url: &Uri) -> Uri {
     url.path_and_query().cloned().map_or_else(|| Uri::from_static("/"), Uri::from)
 }
 
-/// Returns the `Host` header for `url`.
+/// Returns the `HostLauncher` header for `url`.
 fn host(url: &Uri) -> Option<HeaderValue> {
     let host = url.host()?;
     let host = match url.port_u16() {
@@ -239,7 +249,7 @@ fn host(url: &Uri) -> Option<HeaderValue> {
 }
 
 /// Tells whether an answer is an event stream.
-pub(super) fn is_event_stream(answer: &Response<Flow>) -> bool {
+pub(super) fn is_event_stream(answer: &Response<ResponseBody>) -> bool {
     let kind = answer.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
     let kind = kind.split(|byte| *byte == b';').next().unwrap_or_default();
     answer.status().is_success() && kind.trim_ascii().eq_ignore_ascii_case(EVENTS.as_bytes())
@@ -248,21 +258,21 @@ pub(super) fn is_event_stream(answer: &Response<Flow>) -> bool {
 /// Reads a body that is no stream, and counts it for `account`. Where there is no memory for it, the
 /// upstream waits for a while. The reader holds `holds` bytes beside it.
 pub(super) async fn whole(
-    body: &mut Flow,
+    body: &mut ResponseBody,
     account: Option<Account>,
     holds: usize,
-) -> Result<Bytes, Failure> {
+) -> Result<Bytes, RequestFailure> {
     let length_max = defaults::MESSAGE_BYTES_MAX;
-    let read = body::whole(body, length_max, Pressure::Wait { account, holds });
+    let read = body::whole(body, length_max, MemoryPressurePolicy::Wait { account, holds });
     read.await.map_err(|error| match error {
-        ReadError::NoMemory(exhausted) => Failure::NoMemory(exhausted),
-        ReadError::TooLong => Failure::Oversized { length: length_max },
-        ReadError::Broken(error) => Failure::BrokenOff(chain(&error).into()),
+        BodyReadError::NoMemory(exhausted) => RequestFailure::NoMemory(exhausted),
+        BodyReadError::TooLong => RequestFailure::Oversized { length: length_max },
+        BodyReadError::Broken(error) => RequestFailure::BrokenOff(chain(&error).into()),
     })
 }
 
 /// Reads a body to its end and returns its beginning.
-pub(super) async fn drained(mut body: Flow) -> Result<Vec<u8>, hyper::Error> {
+pub(super) async fn drained(mut body: ResponseBody) -> Result<Vec<u8>, hyper::Error> {
     let mut beginning = Vec::new();
     while let Some(frame) = body.frame().await {
         if let Ok(chunk) = frame?.into_data() {
@@ -274,7 +284,7 @@ pub(super) async fn drained(mut body: Flow) -> Result<Vec<u8>, hyper::Error> {
 }
 
 /// Reads a body of no use, so that its TCP connection can be used again.
-pub(super) async fn finish(mut body: Flow) {
+pub(super) async fn finish(mut body: ResponseBody) {
     body::discard(&mut body, defaults::STREAM_END).await;
 }
 
@@ -298,10 +308,14 @@ pub(super) fn is_session_lost(status: StatusCode, body: &[u8]) -> bool {
 ///
 /// The beginning of the page is shown, unless it looks like a list of secrets: the upstream of
 /// seed 003 answers an unknown session with the ids of all live ones.
-pub(super) fn no_message(connection: &Connection, status: StatusCode, body: &[u8]) -> Failure {
+pub(super) fn no_message(
+    connection: &Connection,
+    status: StatusCode,
+    body: &[u8],
+) -> RequestFailure {
     let text = beginning(body);
     let body = if text.contains("session") { String::new() } else { connection.quote(&text) };
-    Failure::Status { status, body: body.into() }
+    RequestFailure::Status { status, body: body.into() }
 }
 
 /// Returns as much of an error page as is looked at.

@@ -2,23 +2,30 @@ use tokio::time::Instant;
 
 use super::*;
 use crate::{
-    connection::{Aside, Connection, DialError, Event, Failure, Limits, Owner, Party, Patience},
+    connection::{
+        CallEvent, ConnectError, Connection, ConnectionLimits, ConnectionOwner, ReconnectWindow,
+        RequestFailure, SessionOwner, SideMessage,
+    },
     holder::Holder,
     name::ServerName,
-    protocol::{Message, jsonrpc::Part},
+    protocol::{Message, jsonrpc::MessagePart},
 };
 
-const LIMITS: Limits = Limits { silence: Duration::from_secs(60), total: Duration::from_secs(60) };
+const LIMITS: ConnectionLimits =
+    ConnectionLimits { silence: Duration::from_secs(60), total: Duration::from_secs(60) };
 
-async fn dial(servers: &Arc<Servers>) -> Result<Arc<Connection>, DialError> {
-    dial_for(servers, Party::Shared).await
+async fn dial(servers: &Arc<InProcessLauncher>) -> Result<Arc<Connection>, ConnectError> {
+    dial_for(servers, ConnectionOwner::Shared).await
 }
 
-async fn dial_for(servers: &Arc<Servers>, party: Party) -> Result<Arc<Connection>, DialError> {
+async fn dial_for(
+    servers: &Arc<InProcessLauncher>,
+    party: ConnectionOwner,
+) -> Result<Arc<Connection>, ConnectError> {
     let (dialer, _announced) = servers.dialer();
     let name = ServerName::new("test").expect("a name");
     let closing = CancellationToken::new();
-    dialer.dial(&name, &declared("test"), 1, party, closing, Patience::none()).await
+    dialer.dial(&name, &declared("test"), 1, party, closing, ReconnectWindow::none()).await
 }
 
 fn call(tool: &str) -> Message {
@@ -27,11 +34,11 @@ fn call(tool: &str) -> Message {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_of_a_test_is_dialled_called_and_closed() {
-    let servers = Servers::new();
+    let servers = InProcessLauncher::new();
     let connection = dial(&servers).await.expect("connects");
 
     let answer = connection.ask(&call("echo"), LIMITS).await.expect("answers");
-    assert!(answer.part(Part::Result).is_some_and(|result| result.contains(r#"{\"a\":1}"#)));
+    assert!(answer.part(MessagePart::Result).is_some_and(|result| result.contains(r#"{\"a\":1}"#)));
 
     let server = servers.of("test");
     assert_eq!((server.n_launches(), server.n_living(), server.n_calls()), (1, 1, 1));
@@ -43,7 +50,7 @@ async fn a_server_of_a_test_is_dialled_called_and_closed() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_waits_until_it_is_released_or_the_server_is_killed() {
-    let servers = Servers::new();
+    let servers = InProcessLauncher::new();
     let server = servers.of("test");
     let connection = dial(&servers).await.expect("connects");
 
@@ -57,14 +64,14 @@ async fn a_call_waits_until_it_is_released_or_the_server_is_killed() {
     }
     server.kill();
     let failure = waiting.finish().await.expect_err("killed");
-    assert!(matches!(failure, Failure::Exited { .. }), "{failure}");
+    assert!(matches!(failure, RequestFailure::Exited { .. }), "{failure}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_modern_server_is_told_by_its_clients_only_what_is_called_off() {
     for (manner, expected) in [
         (
-            Manner::Good,
+            ServerBehaviour::Good,
             &[
                 "notifications/initialized",
                 "notifications/roots/list_changed",
@@ -73,9 +80,9 @@ async fn a_modern_server_is_told_by_its_clients_only_what_is_called_off() {
                 "notifications/cancelled",
             ][..],
         ),
-        (Manner::Modern, &["notifications/cancelled"]),
+        (ServerBehaviour::Modern, &["notifications/cancelled"]),
     ] {
-        let servers = Servers::new();
+        let servers = InProcessLauncher::new();
         let server = servers.of("test");
         server.behave(manner);
         let connection = dial(&servers).await.expect("connects");
@@ -100,7 +107,7 @@ async fn a_modern_server_is_told_by_its_clients_only_what_is_called_off() {
 #[tokio::test(start_paused = true)]
 async fn however_many_are_called_off_at_once_the_server_hears_of_each() {
     let n_calls = 2 * defaults::WRITE_QUEUE;
-    let servers = Servers::new();
+    let servers = InProcessLauncher::new();
     let server = servers.of("test");
     let connection = dial(&servers).await.expect("connects");
     let mut waiting = Vec::new();
@@ -122,11 +129,11 @@ async fn however_many_are_called_off_at_once_the_server_hears_of_each() {
 
 #[tokio::test(start_paused = true)]
 async fn a_client_that_is_asked_has_longer_than_a_server_may_be_silent() {
-    let servers = Servers::new();
-    let connection = dial_for(&servers, Party::Exclusive).await.expect("connects");
-    let limits = Limits { total: 2 * defaults::INPUT_TIMEOUT, ..LIMITS };
+    let servers = InProcessLauncher::new();
+    let connection = dial_for(&servers, ConnectionOwner::Exclusive).await.expect("connects");
+    let limits = ConnectionLimits { total: 2 * defaults::INPUT_TIMEOUT, ..LIMITS };
     let mut asking = connection.call(Holder::SERVICE, &call("ask"), limits).await.expect("sent");
-    let Ok(Event::Aside(Aside::Question(question))) = asking.next().await else {
+    let Ok(CallEvent::Aside(SideMessage::Question(question))) = asking.next().await else {
         panic!("the server asks");
     };
 
@@ -139,17 +146,17 @@ async fn a_client_that_is_asked_has_longer_than_a_server_may_be_silent() {
 
 #[tokio::test(start_paused = true)]
 async fn what_a_server_asks_while_we_ask_it_something_is_for_its_client() {
-    let servers = Servers::new();
+    let servers = InProcessLauncher::new();
     let (dialer, mut announced) = servers.dialer();
     let (name, closing) = (ServerName::new("test").expect("a name"), CancellationToken::new());
-    let party = Party::Owned(Owner::new(1, r#"{"roots":{}}"#));
+    let party = ConnectionOwner::Owned(SessionOwner::new(1, r#"{"roots":{}}"#));
     let declared = declared("test");
-    let dialling = dialer.dial(&name, &declared, 1, party, closing, Patience::none());
+    let dialling = dialer.dial(&name, &declared, 1, party, closing, ReconnectWindow::none());
     let connection = dialling.await.expect("connects");
 
     let ours = connection.call_of_ours(Holder::SERVICE, &call("ask"), LIMITS).await.expect("sent");
     let announcement = announced.recv().await.expect("announced: no client waits");
-    assert!(matches!(announcement.aside, Aside::Question(_)), "{:?}", announcement.aside);
+    assert!(matches!(announcement.aside, SideMessage::Question(_)), "{:?}", announcement.aside);
 
     // Many of ours, so that none of them is taken for the client's by luck.
     let mut others = Vec::new();
@@ -159,7 +166,7 @@ async fn what_a_server_asks_while_we_ask_it_something_is_for_its_client() {
         );
     }
     let mut asking = connection.call(Holder::SERVICE, &call("ask"), LIMITS).await.expect("sent");
-    let Ok(Event::Aside(Aside::Question(_))) = asking.next().await else {
+    let Ok(CallEvent::Aside(SideMessage::Question(_))) = asking.next().await else {
         panic!("the one whom a client waits for");
     };
     drop((ours, others));
@@ -167,13 +174,13 @@ async fn what_a_server_asks_while_we_ask_it_something_is_for_its_client() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_is_missing_crashes_or_hangs_fails_its_dial() {
-    let servers = Servers::new();
+    let servers = InProcessLauncher::new();
     let server = servers.of("test");
     for (manner, code) in [
-        (Manner::Missing, "SERVER_NOT_STARTED"),
-        (Manner::Crashes, "SERVER_EXITED"),
-        (Manner::Hangs, "TIMEOUT"),
-        (Manner::HangsUp, "SERVER_HUNG_UP"),
+        (ServerBehaviour::Missing, "SERVER_NOT_STARTED"),
+        (ServerBehaviour::Crashes, "SERVER_EXITED"),
+        (ServerBehaviour::Hangs, "TIMEOUT"),
+        (ServerBehaviour::HangsUp, "SERVER_HUNG_UP"),
     ] {
         server.behave(manner);
         assert_eq!(dial(&servers).await.expect_err("fails").code(), code);
@@ -183,8 +190,8 @@ async fn a_server_that_is_missing_crashes_or_hangs_fails_its_dial() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_has_as_long_to_start_as_it_is_given() {
-    let servers = Servers::new();
-    servers.of("test").behave(Manner::Hangs);
+    let servers = InProcessLauncher::new();
+    servers.of("test").behave(ServerBehaviour::Hangs);
 
     let begin = Instant::now();
     let error = dial(&servers).await.expect_err("no handshake");
@@ -196,8 +203,8 @@ async fn a_server_has_as_long_to_start_as_it_is_given() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_does_not_leave_is_killed_after_the_ladder() {
-    let servers = Servers::new();
-    servers.of("test").behave(Manner::Clings);
+    let servers = InProcessLauncher::new();
+    servers.of("test").behave(ServerBehaviour::Clings);
     let connection = dial(&servers).await.expect("connects");
 
     let begin = Instant::now();

@@ -17,29 +17,32 @@ use tokio::{
     time::{self, Instant},
 };
 
-use super::{Aside, Call, Connection, Event, Failure, Limits, call::Kind, http::Attempts};
+use super::{
+    CallEvent, Connection, ConnectionLimits, PendingRequest, RequestFailure, SideMessage,
+    call::RequestOrigin, http::ReopenAttempts,
+};
 use crate::{
     config::defaults,
     era::{
         listening::{self, listen},
-        subscription::Filter,
+        subscription::SubscriptionFilter,
     },
     holder::Holder,
     protocol::{
         Era, Message,
         error::{INTERNAL_ERROR, INVALID_PARAMS},
-        jsonrpc::Part,
+        jsonrpc::MessagePart,
         mcp::method,
     },
 };
 
 mod plan;
 
-use plan::{Plan, Step};
+use plan::{SubscriptionAction, SubscriptionState};
 
 /// What clients want to be told of, and what the server has said to that.
 #[derive(Debug, Default)]
-pub(super) struct Notices {
+pub(super) struct NoticeSubscriptions {
     watched: watch::Sender<BTreeSet<String>>,
     told: watch::Sender<Told>,
 }
@@ -55,8 +58,8 @@ struct Told {
 
 /// A subscription that the server has acknowledged.
 struct Open {
-    call: Call,
-    honoured: Filter,
+    call: PendingRequest,
+    honoured: SubscriptionFilter,
 }
 
 /// Why there is no subscription.
@@ -73,7 +76,7 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// [`Failure`] when it does not say within [`defaults::SETTLE_TIMEOUT`].
+    /// [`RequestFailure`] when it does not say within [`defaults::SETTLE_TIMEOUT`].
     ///
     /// # Cancel safety
     ///
@@ -81,7 +84,7 @@ impl Connection {
     pub async fn watch(
         &self,
         uris: &BTreeSet<String>,
-    ) -> Result<BTreeMap<String, String>, Failure> {
+    ) -> Result<BTreeMap<String, String>, RequestFailure> {
         let mut told = self.notices.told.subscribe();
         self.notices.watched.send_replace(uris.clone());
         let settled = async {
@@ -90,11 +93,11 @@ impl Connection {
         };
         let patience = defaults::SETTLE_TIMEOUT;
         tokio::select! {
-            () = self.gone() => Err(Failure::Gone),
+            () = self.gone() => Err(RequestFailure::Gone),
             settled = time::timeout(patience, settled) => match settled {
                 Ok(Ok(refused)) => Ok(refused),
-                Ok(Err(_)) => Err(Failure::Gone),
-                Err(_) => Err(Failure::Timeout { after: patience }),
+                Ok(Err(_)) => Err(RequestFailure::Gone),
+                Err(_) => Err(RequestFailure::Timeout { after: patience }),
             },
         }
     }
@@ -110,10 +113,10 @@ pub(super) async fn hold(connection: Arc<Connection>, tells_lists: bool) {
         watched: connection.notices.watched.subscribe(),
         connection: &connection,
         tells_lists,
-        plan: Plan::default(),
+        plan: SubscriptionState::default(),
         open: None,
         last: None,
-        attempts: Attempts::new(),
+        attempts: ReopenAttempts::new(),
         has_worked: false,
     };
     tokio::select! {
@@ -127,11 +130,11 @@ struct Listener<'a> {
     connection: &'a Arc<Connection>,
     watched: watch::Receiver<BTreeSet<String>>,
     tells_lists: bool,
-    plan: Plan,
+    plan: SubscriptionState,
     open: Option<Open>,
     /// The one before, whose last notices may still be on their way, and for how long that is so.
     last: Option<(Open, Instant)>,
-    attempts: Attempts,
+    attempts: ReopenAttempts,
     has_worked: bool,
 }
 
@@ -141,12 +144,12 @@ impl Listener<'_> {
             let filter = self.filter();
             self.plan.want(filter);
             match self.plan.next() {
-                Step::Rest => self.rest().await,
-                Step::Close => {
+                SubscriptionAction::Rest => self.rest().await,
+                SubscriptionAction::Close => {
                     self.open = None;
                     self.plan.closed();
                 }
-                Step::Open(filter) => {
+                SubscriptionAction::Open(filter) => {
                     if let Some(pause) = self.try_to_open(filter).await {
                         // What is wanted meanwhile is asked for at once.
                         tokio::select! {
@@ -160,17 +163,18 @@ impl Listener<'_> {
     }
 
     /// Returns what is wanted of this server.
-    fn filter(&mut self) -> Filter {
+    fn filter(&mut self) -> SubscriptionFilter {
         let uris = self.watched.borrow_and_update().iter().cloned().collect();
-        let all = Filter { tools: true, prompts: true, resources: true, uris: Vec::new() };
+        let all =
+            SubscriptionFilter { tools: true, prompts: true, resources: true, uris: Vec::new() };
         let lists = match self.connection.profile() {
             Some(profile) if self.tells_lists => {
                 all.told_by(profile.result.get("capabilities").unwrap_or(&Value::Null))
             }
-            Some(_) | None => Filter::default(),
+            Some(_) | None => SubscriptionFilter::default(),
         };
-        let filter = Filter { uris, ..lists };
-        if filter == Filter::default() {
+        let filter = SubscriptionFilter { uris, ..lists };
+        if filter == SubscriptionFilter::default() {
             self.tell(&filter, |_| None);
         }
         filter
@@ -178,7 +182,7 @@ impl Listener<'_> {
 
     /// Opens a subscription, while the last one goes on; returns how long to wait before that is
     /// tried again, if it has failed.
-    async fn try_to_open(&mut self, filter: Filter) -> Option<Duration> {
+    async fn try_to_open(&mut self, filter: SubscriptionFilter) -> Option<Duration> {
         let connection = self.connection;
         let opened = {
             let mut opening = pin!(open(connection, &filter));
@@ -227,7 +231,7 @@ impl Listener<'_> {
     }
 
     /// Returns the pause before the next attempt, if there is to be one.
-    fn pause(&mut self, filter: Filter, why: &str) -> Option<Duration> {
+    fn pause(&mut self, filter: SubscriptionFilter, why: &str) -> Option<Duration> {
         if self.has_worked {
             return Some(self.attempts.pause(None));
         }
@@ -269,7 +273,7 @@ impl Listener<'_> {
                 self.open = None;
                 self.plan.lost();
                 if since.elapsed() >= defaults::STREAM_STABLE_AFTER {
-                    self.attempts = Attempts::new();
+                    self.attempts = ReopenAttempts::new();
                 }
                 // What is wanted meanwhile is asked for at once.
                 let _either = time::timeout(self.attempts.pause(None), self.watched.changed()).await;
@@ -278,7 +282,7 @@ impl Listener<'_> {
     }
 
     /// Tells those who wait what has become of the resources in `filter`.
-    fn tell(&self, filter: &Filter, refusal: impl Fn(&str) -> Option<String>) {
+    fn tell(&self, filter: &SubscriptionFilter, refusal: impl Fn(&str) -> Option<String>) {
         let refused = filter.uris.iter().filter_map(|uri| Some((uri.clone(), refusal(uri)?)));
         self.connection.notices.told.send_replace(Told {
             asked: Some(filter.uris.iter().cloned().collect()),
@@ -288,7 +292,7 @@ impl Listener<'_> {
 }
 
 /// Asks the server to tell of what `filter` names, and waits until it says what of it it will.
-async fn open(connection: &Arc<Connection>, filter: &Filter) -> Result<Open, Refusal> {
+async fn open(connection: &Arc<Connection>, filter: &SubscriptionFilter) -> Result<Open, Refusal> {
     let lost = |why: String| Refusal::Lost(why.into());
     let opening = async {
         let mut call = connection
@@ -297,13 +301,13 @@ async fn open(connection: &Arc<Connection>, filter: &Filter) -> Result<Open, Ref
             .map_err(|failure| lost(failure.to_string()))?;
         loop {
             match call.next().await {
-                Ok(Event::Aside(aside)) if is_acknowledgement(&aside) => {
-                    let honoured = Filter::read(aside.message()).unwrap_or_default();
+                Ok(CallEvent::Aside(aside)) if is_acknowledgement(&aside) => {
+                    let honoured = SubscriptionFilter::read(aside.message()).unwrap_or_default();
                     return Ok(Open { call, honoured });
                 }
-                Ok(Event::Aside(_) | Event::Deferred) => {}
-                Ok(Event::Answer(answer)) => {
-                    return Err(match answer.part(Part::Error) {
+                Ok(CallEvent::Aside(_) | CallEvent::Deferred) => {}
+                Ok(CallEvent::Answer(answer)) => {
+                    return Err(match answer.part(MessagePart::Error) {
                         Some(error) => Refusal::Answered(error.to_owned()),
                         None => lost("it ended at once".to_owned()),
                     });
@@ -318,7 +322,7 @@ async fn open(connection: &Arc<Connection>, filter: &Filter) -> Result<Open, Ref
     }
 }
 
-fn is_acknowledgement(aside: &Aside) -> bool {
+fn is_acknowledgement(aside: &SideMessage) -> bool {
     aside.message().method() == Some(method::SUBSCRIPTIONS_ACKNOWLEDGED)
 }
 
@@ -338,11 +342,11 @@ impl Open {
     async fn read(&mut self, connection: &Arc<Connection>) -> Arc<str> {
         loop {
             match self.call.next().await {
-                Ok(Event::Aside(Aside::Notification(notice))) => {
-                    connection.announce(Aside::Notification(listening::untagged(&notice)));
+                Ok(CallEvent::Aside(SideMessage::Notification(notice))) => {
+                    connection.announce(SideMessage::Notification(listening::untagged(&notice)));
                 }
-                Ok(Event::Aside(Aside::Question(_)) | Event::Deferred) => {}
-                Ok(Event::Answer(_)) => return "the server has ended it".into(),
+                Ok(CallEvent::Aside(SideMessage::Question(_)) | CallEvent::Deferred) => {}
+                Ok(CallEvent::Answer(_)) => return "the server has ended it".into(),
                 Err(failure) => return failure.to_string().into(),
             }
         }
@@ -352,10 +356,10 @@ impl Open {
 impl Connection {
     /// Sends a request that goes on for as long as the connection lasts. It is no work, and nobody
     /// but us waits for what comes.
-    async fn listen(self: &Arc<Self>, request: &Message) -> Result<Call, Failure> {
+    async fn listen(self: &Arc<Self>, request: &Message) -> Result<PendingRequest, RequestFailure> {
         // A subscription may be silent for ever.
-        let limits = Limits { silence: FOR_EVER, total: FOR_EVER };
-        self.begin(Holder::SERVICE, request, Kind::Probe, limits).await
+        let limits = ConnectionLimits { silence: FOR_EVER, total: FOR_EVER };
+        self.begin(Holder::SERVICE, request, RequestOrigin::Probe, limits).await
     }
 }
 

@@ -7,33 +7,33 @@
 //!     └──── refused ─────┘  └── lost ─────┘
 //! ```
 
-use crate::era::subscription::Filter;
+use crate::era::subscription::SubscriptionFilter;
 
 /// What is wanted of a server's notices, and what there is.
 #[derive(Debug, Default)]
-pub(super) struct Plan {
-    wanted: Filter,
-    open: Option<Filter>,
+pub(super) struct SubscriptionState {
+    wanted: SubscriptionFilter,
+    open: Option<SubscriptionFilter>,
     /// What the server will not have: the same is not asked for again.
-    refused: Option<Filter>,
+    refused: Option<SubscriptionFilter>,
     /// There was a subscription once, which was lost: something may have been missed.
     is_interrupted: bool,
 }
 
 /// What to do next.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum SubscriptionAction {
     /// Nothing: what is wanted is there, or cannot be had.
     Rest,
     /// Nothing is wanted any more.
     Close,
     /// Open a subscription for this.
-    Open(Filter),
+    Open(SubscriptionFilter),
 }
 
-impl Plan {
+impl SubscriptionState {
     /// Takes in what is wanted from now on.
-    pub(super) fn want(&mut self, filter: Filter) {
+    pub(super) fn want(&mut self, filter: SubscriptionFilter) {
         if self.wanted != filter {
             self.refused = None;
             self.wanted = filter;
@@ -41,26 +41,26 @@ impl Plan {
     }
 
     /// Returns what to do next.
-    pub(super) fn next(&self) -> Step {
-        let is_nothing = self.wanted == Filter::default();
+    pub(super) fn next(&self) -> SubscriptionAction {
+        let is_nothing = self.wanted == SubscriptionFilter::default();
         match &self.open {
-            Some(_) if is_nothing => Step::Close,
-            None if is_nothing => Step::Rest,
-            Some(open) if *open == self.wanted => Step::Rest,
-            _ if self.refused.as_ref() == Some(&self.wanted) => Step::Rest,
-            _ => Step::Open(self.wanted.clone()),
+            Some(_) if is_nothing => SubscriptionAction::Close,
+            None if is_nothing => SubscriptionAction::Rest,
+            Some(open) if *open == self.wanted => SubscriptionAction::Rest,
+            _ if self.refused.as_ref() == Some(&self.wanted) => SubscriptionAction::Rest,
+            _ => SubscriptionAction::Open(self.wanted.clone()),
         }
     }
 
     /// Notes that a subscription for `filter` is open, and tells whether something may have been
     /// missed before.
-    pub(super) fn opened(&mut self, filter: Filter) -> bool {
+    pub(super) fn opened(&mut self, filter: SubscriptionFilter) -> bool {
         self.open = Some(filter);
         std::mem::take(&mut self.is_interrupted)
     }
 
     /// Notes that the server refused a subscription for `filter`.
-    pub(super) fn refused(&mut self, filter: Filter) {
+    pub(super) fn refused(&mut self, filter: SubscriptionFilter) {
         self.refused = Some(filter);
     }
 
@@ -79,57 +79,57 @@ impl Plan {
 mod tests {
     use super::*;
 
-    fn filter(uris: &[&str]) -> Filter {
-        Filter {
+    fn filter(uris: &[&str]) -> SubscriptionFilter {
+        SubscriptionFilter {
             tools: true,
             uris: uris.iter().map(|&uri| uri.to_owned()).collect(),
-            ..Filter::default()
+            ..SubscriptionFilter::default()
         }
     }
 
     #[test]
     fn nothing_is_opened_for_nobody() {
-        assert_eq!(Plan::default().next(), Step::Rest);
+        assert_eq!(SubscriptionState::default().next(), SubscriptionAction::Rest);
     }
 
     #[test]
     fn a_subscription_is_opened_once_and_again_for_something_else() {
-        let mut plan = Plan::default();
+        let mut plan = SubscriptionState::default();
         plan.want(filter(&[]));
-        assert_eq!(plan.next(), Step::Open(filter(&[])));
+        assert_eq!(plan.next(), SubscriptionAction::Open(filter(&[])));
         assert!(!plan.opened(filter(&[])), "nothing was missed");
-        assert_eq!(plan.next(), Step::Rest);
+        assert_eq!(plan.next(), SubscriptionAction::Rest);
         plan.want(filter(&["a"]));
-        assert_eq!(plan.next(), Step::Open(filter(&["a"])));
+        assert_eq!(plan.next(), SubscriptionAction::Open(filter(&["a"])));
         assert!(!plan.opened(filter(&["a"])), "the other one was open meanwhile");
-        plan.want(Filter::default());
-        assert_eq!(plan.next(), Step::Close);
+        plan.want(SubscriptionFilter::default());
+        assert_eq!(plan.next(), SubscriptionAction::Close);
         plan.closed();
-        assert_eq!(plan.next(), Step::Rest);
+        assert_eq!(plan.next(), SubscriptionAction::Rest);
     }
 
     #[test]
     fn one_that_is_lost_is_opened_again_and_what_it_missed_is_doubted() {
-        let mut plan = Plan::default();
+        let mut plan = SubscriptionState::default();
         plan.want(filter(&[]));
         plan.opened(filter(&[]));
         plan.lost();
         plan.lost();
-        assert_eq!(plan.next(), Step::Open(filter(&[])));
+        assert_eq!(plan.next(), SubscriptionAction::Open(filter(&[])));
         assert!(plan.opened(filter(&[])));
         assert!(!plan.opened(filter(&[])), "once");
     }
 
     #[test]
     fn what_was_refused_is_not_asked_for_again_until_something_else_is() {
-        let mut plan = Plan::default();
+        let mut plan = SubscriptionState::default();
         plan.want(filter(&["a"]));
         plan.refused(filter(&["a"]));
-        assert_eq!(plan.next(), Step::Rest);
+        assert_eq!(plan.next(), SubscriptionAction::Rest);
         plan.want(filter(&["a"]));
-        assert_eq!(plan.next(), Step::Rest);
+        assert_eq!(plan.next(), SubscriptionAction::Rest);
         plan.want(filter(&["b"]));
         plan.want(filter(&["a"]));
-        assert_eq!(plan.next(), Step::Open(filter(&["a"])));
+        assert_eq!(plan.next(), SubscriptionAction::Open(filter(&["a"])));
     }
 }

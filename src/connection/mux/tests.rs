@@ -5,23 +5,23 @@ use proptest::prelude::*;
 use super::*;
 use crate::{
     config::defaults,
-    holder::{Account, Member},
-    protocol::{Message, jsonrpc::Part},
+    holder::{Account, AccountMember},
+    protocol::{Message, jsonrpc::MessagePart},
 };
 
 const ONE: Holder = Holder::SERVICE;
 
-impl Queued for &str {
+impl Queueable for &str {
     fn admitted(&mut self, _id: u64) {}
 }
 
-impl Queued for usize {
+impl Queueable for usize {
     fn admitted(&mut self, _id: u64) {}
 }
 
 /// Returns a session of a user.
 fn session(uid: u32, number: u64) -> Holder {
-    Holder { account: Account::User(uid), member: Member::Session(number) }
+    Holder { account: Account::User(uid), member: AccountMember::Session(number) }
 }
 
 /// Asks for room for a request of `holder`; returns its place in the queue where there is none.
@@ -46,7 +46,7 @@ fn a_client_whose_requests_fill_the_connection_waits_and_others_do_not() {
     assert!(ask(&mut mux, session(2, 1)).is_some());
     assert_eq!(mux.in_flight(), 13);
     // One answer makes room for none as long as more than the bound are in flight.
-    assert_eq!(mux.settle(1), Settled::Wanted(0));
+    assert_eq!(mux.settle(1), SettledRequest::Wanted(0));
     assert!(mux.leave_queue(waiting).is_some());
 }
 
@@ -88,7 +88,7 @@ fn a_full_connection_takes_no_more_until_an_answer_comes() {
     mux.admit(ONE, "b").expect("room");
     assert_eq!(mux.admit(ONE, "c"), Err("c"));
 
-    assert_eq!(mux.settle(first), Settled::Wanted("a"));
+    assert_eq!(mux.settle(first), SettledRequest::Wanted("a"));
     assert!(mux.admit(ONE, "c").is_ok());
 }
 
@@ -105,11 +105,11 @@ fn a_request_that_nobody_waits_for_drains_until_its_time_is_up() {
     assert_eq!((mux.in_flight(), mux.draining()), (1, 2));
     assert!(mux.waiter(gone).is_none() && mux.is_open(gone));
 
-    assert_eq!(mux.settle(gone), Settled::Drained("a"));
-    assert_eq!(mux.settle(gone), Settled::Unknown);
+    assert_eq!(mux.settle(gone), SettledRequest::Drained("a"));
+    assert_eq!(mux.settle(gone), SettledRequest::Unknown);
     assert!(mux.expire(now + minute).is_empty());
     assert_eq!(mux.expire(now + 2 * minute), ["b"]);
-    assert_eq!(mux.settle(kept), Settled::Wanted("c"));
+    assert_eq!(mux.settle(kept), SettledRequest::Wanted("c"));
     assert_eq!((mux.in_flight(), mux.draining()), (0, 0));
 }
 
@@ -139,7 +139,7 @@ fn only_so_many_drain() {
     }
     assert_eq!(mux.expire(Duration::ZERO), [1, 2, 3, 4, 5, 6, 7]);
     assert_eq!((mux.in_flight(), mux.draining()), (1, 3));
-    assert_eq!(mux.settle(kept), Settled::Wanted(0));
+    assert_eq!(mux.settle(kept), SettledRequest::Wanted(0));
 }
 
 #[test]
@@ -229,10 +229,10 @@ proptest! {
                     let request = Message::parse(text.into()).expect("a request");
                     let Ok(number) = mux.admit(ONE, client) else { continue };
                     let number_text = number.to_string();
-                    let sent = request.edit([(Part::Id, &number_text), (Part::ProgressToken, &number_text)]);
+                    let sent = request.edit([(MessagePart::Id, &number_text), (MessagePart::ProgressToken, &number_text)]);
                     let sent = Message::parse(sent).expect("still a request");
-                    prop_assert_eq!(sent.integer(Part::Id), Some(number));
-                    prop_assert_eq!(sent.integer(Part::ProgressToken), Some(number));
+                    prop_assert_eq!(sent.integer(MessagePart::Id), Some(number));
+                    prop_assert_eq!(sent.integer(MessagePart::ProgressToken), Some(number));
                     prop_assert!(by_id.insert(number, asked.len()).is_none(), "never used twice");
                     asked.push(Asked { client, request, sent, is_waiting: true });
                 }
@@ -242,25 +242,25 @@ proptest! {
                     // An echo: the server knows nothing but what it saw.
                     let answer = String::from_utf8_lossy(sent.bytes()).replace("\"method\":\"tools/call\",\"params\"", "\"result\"");
                     let answer = Message::parse(answer.into()).expect("a response");
-                    let number = answer.integer(Part::Id).expect("ours");
+                    let number = answer.integer(MessagePart::Id).expect("ours");
                     match mux.settle(number) {
-                        Settled::Wanted(owner) => {
+                        SettledRequest::Wanted(owner) => {
                             prop_assert!(*is_waiting);
                             prop_assert_eq!(owner, *client);
-                            let id = request.part(Part::Id).expect("it has one");
-                            let restored = Message::parse(answer.edit([(Part::Id, id)])).expect("a response");
-                            prop_assert_eq!(restored.part(Part::Id), Some(id), "the same spelling");
+                            let id = request.part(MessagePart::Id).expect("it has one");
+                            let restored = Message::parse(answer.edit([(MessagePart::Id, id)])).expect("a response");
+                            prop_assert_eq!(restored.part(MessagePart::Id), Some(id), "the same spelling");
                             let mine = format!("\"arguments\":{client},");
-                            prop_assert!(restored.part(Part::Result).is_some_and(|result| result.contains(&mine)));
+                            prop_assert!(restored.part(MessagePart::Result).is_some_and(|result| result.contains(&mine)));
                         }
-                        Settled::Drained(owner) => prop_assert_eq!(owner, *client),
-                        Settled::Unknown => prop_assert!(!*is_waiting),
+                        SettledRequest::Drained(owner) => prop_assert_eq!(owner, *client),
+                        SettledRequest::Unknown => prop_assert!(!*is_waiting),
                     }
                     *is_waiting = false;
                 }
                 Step::Leave(at) if !asked.is_empty() => {
                     let at = at % asked.len();
-                    let number = asked[at].sent.integer(Part::Id).expect("ours");
+                    let number = asked[at].sent.integer(MessagePart::Id).expect("ours");
                     let left = mux.abandon(number, now + Duration::from_secs(60)).copied();
                     let expected = asked[at].is_waiting.then_some(asked[at].client);
                     prop_assert_eq!(left, expected);

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// A request that can be queued.
-pub(in super::super) trait Queued {
+pub(in super::super) trait Queueable {
     /// Takes note that it was admitted, with this id.
     fn admitted(&mut self, id: u64);
 }

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::demo::{
     Demo,
-    tests::{Served, Wire},
+    tests::{DemoWire, ServedDemo},
 };
 
 /// How often the ordering tests repeat what could go wrong by chance.
@@ -11,7 +11,7 @@ const ROUNDS: u64 = 20;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn two_hundred_quick_steps_arrive_in_order_before_the_result() {
-    let mut wire = Wire::open(Demo::Patience).await;
+    let mut wire = DemoWire::open(Demo::Patience).await;
     let expected: Vec<f64> = (1..=200).map(f64::from).collect();
 
     for id in 1..=ROUNDS {
@@ -36,7 +36,7 @@ async fn two_hundred_quick_steps_arrive_in_order_before_the_result() {
 
 #[tokio::test]
 async fn without_a_token_there_is_no_progress() {
-    let mut wire = Wire::open(Demo::Patience).await;
+    let mut wire = DemoWire::open(Demo::Patience).await;
     let mut request = count(1, 5, 0);
     request["params"].as_object_mut().unwrap().remove("_meta");
 
@@ -47,7 +47,7 @@ async fn without_a_token_there_is_no_progress() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_cancelled_count_is_counted_and_never_answered() {
-    let mut wire = Wire::open(Demo::Patience).await;
+    let mut wire = DemoWire::open(Demo::Patience).await;
 
     for id in 1..=ROUNDS {
         wire.send(&count(id, 1, INTERVAL_MS_MAX)).await;
@@ -72,7 +72,7 @@ async fn a_cancelled_count_is_counted_and_never_answered() {
 
 #[tokio::test]
 async fn a_cancelled_count_stops_at_once() {
-    let mut wire = Wire::open(Demo::Patience).await;
+    let mut wire = DemoWire::open(Demo::Patience).await;
     wire.send(&count(1, COUNT_MAX, 1)).await;
     assert_eq!(wire.receive().await["params"]["progress"], 1.0);
 
@@ -96,7 +96,7 @@ async fn a_cancelled_count_stops_at_once() {
 
 #[tokio::test]
 async fn a_client_that_leaves_ends_the_server_despite_a_running_count() {
-    let mut wire = Wire::open(Demo::Patience).await;
+    let mut wire = DemoWire::open(Demo::Patience).await;
     wire.send(&count(1, 2, 20)).await;
     assert_eq!(wire.receive().await["params"]["progress"], 1.0);
     wire.send(&count(2, 1, INTERVAL_MS_MAX)).await;
@@ -109,7 +109,7 @@ async fn a_client_that_leaves_ends_the_server_despite_a_running_count() {
 
 #[tokio::test]
 async fn more_counts_than_allowed_are_a_tool_error() {
-    let mut wire = Wire::open(Demo::Patience).await;
+    let mut wire = DemoWire::open(Demo::Patience).await;
     let n_counts = u64::try_from(COUNTS_MAX).unwrap();
 
     for id in 0..=n_counts {
@@ -126,7 +126,7 @@ async fn more_counts_than_allowed_are_a_tool_error() {
 
 #[tokio::test]
 async fn bounds_are_named_when_they_are_exceeded() {
-    let served = Served::new(Demo::Patience).await;
+    let served = ServedDemo::new(Demo::Patience).await;
 
     let high = served.refused("count", json!({ "to": 10_001, "interval_ms": 0 })).await;
     let low = served.refused("count", json!({ "to": 0, "interval_ms": 0 })).await;

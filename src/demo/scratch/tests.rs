@@ -1,11 +1,11 @@
 use rmcp::model::ErrorCode;
 
 use super::*;
-use crate::demo::{Demo, tests::Served};
+use crate::demo::{Demo, tests::ServedDemo};
 
 #[tokio::test]
 async fn an_entry_is_a_tool_result_and_a_resource() {
-    let served = Served::new(Demo::Scratch).await;
+    let served = ServedDemo::new(Demo::Scratch).await;
     served.data("put", json!({ "key": "a.txt", "value": "alpha" })).await;
 
     let got = served.data("get", json!({ "key": "a.txt" })).await;
@@ -23,7 +23,7 @@ async fn an_entry_is_a_tool_result_and_a_resource() {
 
 #[tokio::test]
 async fn the_template_describes_the_resources() {
-    let served = Served::new(Demo::Scratch).await;
+    let served = ServedDemo::new(Demo::Scratch).await;
 
     let templates = served.client.list_all_resource_templates().await.unwrap();
 
@@ -33,7 +33,7 @@ async fn the_template_describes_the_resources() {
 
 #[tokio::test]
 async fn put_tells_whether_it_replaced_an_entry() {
-    let served = Served::new(Demo::Scratch).await;
+    let served = ServedDemo::new(Demo::Scratch).await;
 
     let first = served.data("put", json!({ "key": "k", "value": "one" })).await;
     let second = served.data("put", json!({ "key": "k", "value": "three" })).await;
@@ -44,7 +44,7 @@ async fn put_tells_whether_it_replaced_an_entry() {
 
 #[tokio::test]
 async fn a_deleted_entry_is_gone() {
-    let served = Served::new(Demo::Scratch).await;
+    let served = ServedDemo::new(Demo::Scratch).await;
     served.data("put", json!({ "key": "k", "value": "v" })).await;
 
     let first = served.data("delete", json!({ "key": "k" })).await;
@@ -58,7 +58,7 @@ async fn a_deleted_entry_is_gone() {
 
 #[tokio::test]
 async fn a_value_over_the_limit_is_a_tool_error() {
-    let served = Served::new(Demo::Scratch).await;
+    let served = ServedDemo::new(Demo::Scratch).await;
     let fits = "x".repeat(VALUE_BYTES_MAX);
     let exceeds = "x".repeat(VALUE_BYTES_MAX + 1);
 
@@ -74,7 +74,7 @@ async fn a_value_over_the_limit_is_a_tool_error() {
 
 #[tokio::test]
 async fn a_full_store_still_replaces_but_adds_nothing() {
-    let served = Served::new(Demo::Scratch).await;
+    let served = ServedDemo::new(Demo::Scratch).await;
     for n in 0..ENTRIES_MAX {
         served.data("put", json!({ "key": n.to_string(), "value": "" })).await;
     }
@@ -87,7 +87,7 @@ async fn a_full_store_still_replaces_but_adds_nothing() {
 
 #[tokio::test]
 async fn a_key_that_would_need_escaping_is_refused() {
-    let served = Served::new(Demo::Scratch).await;
+    let served = ServedDemo::new(Demo::Scratch).await;
 
     for key in ["", "a/b", "..", "-x", "ä", &"k".repeat(KEY_BYTES_MAX + 1)] {
         let error = served.refused("get", json!({ "key": key })).await;
@@ -98,7 +98,7 @@ async fn a_key_that_would_need_escaping_is_refused() {
 
 #[tokio::test]
 async fn unknown_and_missing_arguments_are_refused_by_name() {
-    let served = Served::new(Demo::Scratch).await;
+    let served = ServedDemo::new(Demo::Scratch).await;
 
     let unknown = served.refused("put", json!({ "kye": "k", "value": "v" })).await;
     let missing = served.refused("put", json!({ "key": "k" })).await;
@@ -114,7 +114,7 @@ async fn unknown_and_missing_arguments_are_refused_by_name() {
 
 #[tokio::test]
 async fn the_prompt_holds_the_entry() {
-    let served = Served::new(Demo::Scratch).await;
+    let served = ServedDemo::new(Demo::Scratch).await;
     served.data("put", json!({ "key": "k", "value": "a long story" })).await;
     let request = |key: &str| {
         GetPromptRequestParams::new(PROMPT).with_arguments(tool::object(json!({ "key": key })))
@@ -130,7 +130,7 @@ async fn the_prompt_holds_the_entry() {
 
 #[tokio::test]
 async fn an_unknown_resource_is_not_found() {
-    let served = Served::new(Demo::Scratch).await;
+    let served = ServedDemo::new(Demo::Scratch).await;
 
     let request = ReadResourceRequestParams::new("scratch:///nope");
     let error = served.client.read_resource(request).await.unwrap_err();

@@ -16,9 +16,9 @@ use tokio::time;
 
 use super::*;
 use crate::{
-    config::Secret,
+    config::SecretValue,
     report::chain,
-    web::site::{Asked, Site, page},
+    web::site::{RecordedRequest, TestSite, page},
 };
 
 const KEY: &str = "sk-0123456789";
@@ -27,30 +27,34 @@ const KEY: &str = "sk-0123456789";
 const LONG: Duration = Duration::from_secs(60);
 
 /// No pause is worth waiting for, and nothing is late.
-fn pace() -> Pace {
+fn pace() -> EmbeddingTimeouts {
     let pause = Duration::from_millis(1);
-    Pace { timeout: LONG, query_patience: LONG, pause: (pause, pause), cooldown: LONG }
+    EmbeddingTimeouts { timeout: LONG, query_patience: LONG, pause: (pause, pause), cooldown: LONG }
 }
 
-fn declared(site: &Site, model: &str) -> search::Embedding {
-    search::Embedding { url: site.url("/v1/embeddings"), model: model.to_owned(), api_key: None }
+fn declared(site: &TestSite, model: &str) -> search::EmbeddingConfig {
+    search::EmbeddingConfig {
+        url: site.url("/v1/embeddings"),
+        model: model.to_owned(),
+        api_key: None,
+    }
 }
 
-fn embedder(site: &Site) -> Arc<Embedder> {
+fn embedder(site: &TestSite) -> Arc<Embedder> {
     Embedder::with(&declared(site, "m"), None, None, pace()).expect("an embedder")
 }
 
-fn texts(all: impl IntoIterator<Item = impl ToString>) -> Vec<Text> {
-    all.into_iter().map(|text| Text::new(&text.to_string())).collect()
+fn texts(all: impl IntoIterator<Item = impl ToString>) -> Vec<EmbeddingText> {
+    all.into_iter().map(|text| EmbeddingText::new(&text.to_string())).collect()
 }
 
 /// Returns the texts of a request.
-fn input(asked: &Asked) -> Vec<String> {
+fn input(asked: &RecordedRequest) -> Vec<String> {
     serde_json::from_value(asked.json()["input"].clone()).expect("a list of texts")
 }
 
 /// Answers with a vector of `dimension` numbers for each text, of its length and ones.
-fn answer_of(asked: &Asked, dimension: usize) -> Response<Full<Bytes>> {
+fn answer_of(asked: &RecordedRequest, dimension: usize) -> Response<Full<Bytes>> {
     let vector = |text: &String| {
         let mut vector = vec![1; dimension];
         vector[0] = text.len();
@@ -65,12 +69,12 @@ fn answer_of(asked: &Asked, dimension: usize) -> Response<Full<Bytes>> {
 }
 
 /// Opens an endpoint that works.
-async fn good() -> Site {
-    Site::open(|asked| ready(answer_of(&asked, 2))).await
+async fn good() -> TestSite {
+    TestSite::open(|asked| ready(answer_of(&asked, 2))).await
 }
 
 /// Waits until the embedder knows all of `texts`.
-async fn learned(embedder: &Embedder, texts: &[Text]) {
+async fn learned(embedder: &Embedder, texts: &[EmbeddingText]) {
     let mut changes = embedder.changes();
     let all = async {
         while embedder.vectors(texts).iter().any(Option::is_none) {
@@ -180,7 +184,8 @@ async fn what_was_learned_is_on_the_disk_for_the_same_endpoint_and_model() {
 async fn a_model_with_another_dimension_takes_the_place_of_what_the_disk_had() {
     let dimension = Arc::new(AtomicUsize::new(2));
     let now = Arc::clone(&dimension);
-    let site = Site::open(move |asked| ready(answer_of(&asked, now.load(Ordering::Relaxed)))).await;
+    let site =
+        TestSite::open(move |asked| ready(answer_of(&asked, now.load(Ordering::Relaxed)))).await;
     let cache = tempfile::tempdir().expect("a directory");
     let start =
         || Embedder::with(&declared(&site, "m"), None, Some(cache.path()), pace()).expect("one");
@@ -200,7 +205,7 @@ async fn a_model_with_another_dimension_takes_the_place_of_what_the_disk_had() {
 
 #[tokio::test]
 async fn an_endpoint_that_changes_its_dimension_is_not_believed() {
-    let site = Site::open(|asked| {
+    let site = TestSite::open(|asked| {
         let dimension = if input(&asked).contains(&"odd".to_owned()) { 3 } else { 2 };
         ready(answer_of(&asked, dimension))
     })
@@ -224,7 +229,7 @@ async fn an_outage_is_told_once_and_then_its_end() {
     let (log, _guard) = Log::begin(tracing::Level::INFO);
     let n_asked = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&n_asked);
-    let site = Site::open(move |asked| {
+    let site = TestSite::open(move |asked| {
         let is_down = counted.fetch_add(1, Ordering::Relaxed) < 5;
         ready(if is_down { page(500, "out of memory") } else { answer_of(&asked, 2) })
     })
@@ -244,7 +249,7 @@ async fn an_outage_is_told_once_and_then_its_end() {
 
 #[tokio::test]
 async fn a_text_that_is_refused_holds_up_no_other() {
-    let site = Site::open(|asked| {
+    let site = TestSite::open(|asked| {
         let is_bad = input(&asked).contains(&"bad".to_owned());
         ready(if is_bad { page(400, "too many tokens") } else { answer_of(&asked, 2) })
     })
@@ -273,7 +278,7 @@ async fn garbage_is_not_taken_for_vectors() {
         ("{\"data\":[{\"embedding\":[0,0]}]}".to_owned(), "EMBEDDING_UNUSABLE"),
         (huge, "TOO_LARGE"),
     ] {
-        let site = Site::open(move |_| ready(page(200, body.clone()))).await;
+        let site = TestSite::open(move |_| ready(page(200, body.clone()))).await;
         let embedder = embedder(&site);
         let error = embedder.shared.ask(&texts(["a"])).await.expect_err(code);
         assert_eq!(error.code(), code, "{error:?}");
@@ -299,7 +304,7 @@ async fn a_query_is_asked_once_and_a_known_text_not_at_all() {
 async fn a_query_that_takes_too_long_is_made_without_and_known_the_next_time() {
     let gate = Arc::new(Semaphore::new(0));
     let opened = Arc::clone(&gate);
-    let site = Site::open(move |asked| {
+    let site = TestSite::open(move |asked| {
         let gate = Arc::clone(&opened);
         async move {
             let _open = gate.acquire().await.expect("never closed");
@@ -307,7 +312,7 @@ async fn a_query_that_takes_too_long_is_made_without_and_known_the_next_time() {
         }
     })
     .await;
-    let pace = Pace { query_patience: Duration::from_millis(10), ..pace() };
+    let pace = EmbeddingTimeouts { query_patience: Duration::from_millis(10), ..pace() };
     let embedder = Embedder::with(&declared(&site, "m"), None, None, pace).expect("one");
     assert_eq!(embedder.query("a").await, None);
 
@@ -322,8 +327,8 @@ async fn a_query_that_takes_too_long_is_made_without_and_known_the_next_time() {
 #[tokio::test]
 async fn an_endpoint_that_is_always_late_is_left_alone_and_told_once() {
     let (log, _guard) = Log::begin(tracing::Level::INFO);
-    let site = Site::open(|_| pending()).await;
-    let pace = Pace { query_patience: Duration::from_millis(1), ..pace() };
+    let site = TestSite::open(|_| pending()).await;
+    let pace = EmbeddingTimeouts { query_patience: Duration::from_millis(1), ..pace() };
     let embedder = Embedder::with(&declared(&site, "m"), None, None, pace).expect("one");
     for query in ["a", "b", "c"] {
         assert_eq!(embedder.query(query).await, None);
@@ -340,7 +345,7 @@ async fn an_endpoint_that_is_always_late_is_left_alone_and_told_once() {
 async fn an_endpoint_that_fails_is_left_alone_and_probed() {
     let (is_down, n_asked) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicUsize::new(0)));
     let (down, counted) = (Arc::clone(&is_down), Arc::clone(&n_asked));
-    let site = Site::open(move |asked| {
+    let site = TestSite::open(move |asked| {
         counted.fetch_add(1, Ordering::Relaxed);
         let is_down = down.load(Ordering::Relaxed);
         ready(if is_down { page(503, "") } else { answer_of(&asked, 2) })
@@ -352,7 +357,7 @@ async fn an_endpoint_that_fails_is_left_alone_and_probed() {
     }
     assert_eq!(n_asked.load(Ordering::Relaxed), 3, "then nothing is asked any more");
 
-    let pace = Pace { cooldown: Duration::ZERO, ..pace() };
+    let pace = EmbeddingTimeouts { cooldown: Duration::ZERO, ..pace() };
     let cooled = Embedder::with(&declared(&site, "m"), None, None, pace).expect("one");
     for query in ["a", "b", "c"] {
         assert_eq!(cooled.query(query).await, None);
@@ -364,14 +369,14 @@ async fn an_endpoint_that_fails_is_left_alone_and_probed() {
 #[tokio::test]
 async fn the_key_is_in_the_header_and_in_no_log() {
     let (log, _guard) = Log::begin(tracing::Level::TRACE);
-    let site = Site::open(|asked| {
+    let site = TestSite::open(|asked| {
         ready(page(401, format!("wrong key: {}", asked.header("authorization"))))
     })
     .await;
     let credentials = tempfile::tempdir().expect("a directory");
     std::fs::write(credentials.path().join("key"), format!("{KEY}\n")).expect("written");
-    let declared = search::Embedding {
-        api_key: Some(Secret::Credential("key".into())),
+    let declared = search::EmbeddingConfig {
+        api_key: Some(SecretValue::Credential("key".into())),
         ..declared(&site, "m")
     };
     let embedder = Embedder::with(&declared, Some(credentials.path()), None, pace()).expect("one");
@@ -391,8 +396,8 @@ async fn without_a_key_none_is_sent_and_one_that_is_missing_is_told() {
     assert!(embedder(&site).query("a").await.is_some());
     assert!(!site.asked()[0].headers.contains_key("authorization"));
 
-    let key = Some(Secret::Credential("key".into()));
-    let declared = search::Embedding { api_key: key, ..declared(&site, "m") };
+    let key = Some(SecretValue::Credential("key".into()));
+    let declared = search::EmbeddingConfig { api_key: key, ..declared(&site, "m") };
     let error = Embedder::new(&declared, None, None).expect_err("no key");
     assert_eq!(
         chain(&error),
@@ -403,7 +408,7 @@ async fn without_a_key_none_is_sent_and_one_that_is_missing_is_told() {
 
 #[tokio::test]
 async fn an_embedder_that_is_dropped_gives_up_what_it_has_under_way() {
-    let site = Site::open(|_| pending()).await;
+    let site = TestSite::open(|_| pending()).await;
     let embedder = embedder(&site);
     let shared = Arc::downgrade(&embedder.shared);
     embedder.learn(texts(["a"]));

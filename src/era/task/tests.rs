@@ -1,7 +1,7 @@
 use serde_json::Value;
 
 use super::*;
-use crate::era::{Answer, for_legacy};
+use crate::era::{TranslatedResult, for_legacy};
 
 fn request(method: &str) -> Message {
     Message::request(method, Some(r#"{"taskId":"t","x":1e400,"_meta":{"a":1}}"#))
@@ -39,9 +39,9 @@ impl Steps {
     /// Takes an answer after which another step comes, and returns the questions and the pause.
     fn goes_on(&mut self, answer: &Message, responses: &[(&str, &str)]) -> (Vec<String>, Duration) {
         match self.task.turn(answer, None) {
-            Turn::Next { questions, pause } => {
+            TaskTurn::Next { questions, pause } => {
                 for (_, question) in &questions.questions {
-                    let meta = question.part(Part::Meta);
+                    let meta = question.part(MessagePart::Meta);
                     assert_eq!(
                         meta,
                         Some(r#"{"io.modelcontextprotocol/related-task":{"taskId":"t"}}"#)
@@ -54,15 +54,15 @@ impl Steps {
                 self.step = self.task.step(&self.request, &responses);
                 (questions.questions.into_iter().map(|(key, _)| key).collect(), pause)
             }
-            Turn::Answer(answer) => panic!("{answer:?}"),
+            TaskTurn::Answer(answer) => panic!("{answer:?}"),
         }
     }
 
     /// Takes the last answer and returns what the client gets.
     fn ends(&mut self, answer: &Message) -> Value {
         match self.task.turn(answer, Some(r#"{"name":"s"}"#)) {
-            Turn::Answer(answer) => serde_json::from_slice(answer.bytes()).expect("JSON"),
-            Turn::Next { .. } => panic!("another step"),
+            TaskTurn::Answer(answer) => serde_json::from_slice(answer.bytes()).expect("JSON"),
+            TaskTurn::Next { .. } => panic!("another step"),
         }
     }
 }
@@ -292,7 +292,7 @@ fn a_modern_client_gets_an_acknowledgement_for_every_task_that_is_known() {
 #[test]
 fn a_call_that_has_become_a_task_is_told_in_the_words_of_the_clients_era() {
     let created = r#"{"resultType":"task","taskId":"t","status":"working","ttlMs":5,"pollIntervalMs":7,"_meta":{"x":1}}"#;
-    let result = Members::read(created).expect("an object");
+    let result = ObjectMembers::read(created).expect("an object");
     assert_eq!(
         legacy_created(&result).as_deref(),
         Some(
@@ -300,10 +300,10 @@ fn a_call_that_has_become_a_task_is_told_in_the_words_of_the_clients_era() {
         )
     );
     let told = |text| for_legacy(&answer(text), method::TOOLS_CALL, TaskSupport::Optional);
-    assert!(matches!(told(created), Answer::Task(_)));
+    assert!(matches!(told(created), TranslatedResult::Task(_)));
     let direct = r#"{"resultType":"complete","content":[]}"#;
-    assert_eq!(legacy_created(&Members::read(direct).expect("an object")), None);
-    assert!(matches!(told(direct), Answer::Final(_)));
+    assert_eq!(legacy_created(&ObjectMembers::read(direct).expect("an object")), None);
+    assert!(matches!(told(direct), TranslatedResult::Final(_)));
 
     assert_eq!(
         modern_created(r#"{"task":{"taskId":"t","status":"working","ttl":5},"_meta":{"x":1}}"#)

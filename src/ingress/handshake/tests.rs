@@ -3,15 +3,16 @@
 use tokio::{net::TcpListener, time::Instant};
 
 use super::*;
-use crate::config::{Tls, tls::PemSource};
+use crate::config::{TlsConfig, tls::PemSource};
 
-fn identity() -> Identity {
+fn identity() -> TlsIdentity {
     let fixture = |name: &str| {
         let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/src/tls/fixtures");
         PemSource::File(format!("{directory}/{name}").into())
     };
-    let tls = Tls { certificate: fixture("ec-certificate.pem"), key: fixture("ec-pkcs8.pem") };
-    Identity::load(&tls, None).expect("both are good")
+    let tls =
+        TlsConfig { certificate: fixture("ec-certificate.pem"), key: fixture("ec-pkcs8.pem") };
+    TlsIdentity::load(&tls, None).expect("both are good")
 }
 
 /// A connection, from both ends.
@@ -32,7 +33,7 @@ async fn who_does_not_shake_hands_in_time_is_let_go() {
 
         let shaken = shake_hands(server, &identity, Duration::from_secs(30)).await;
 
-        assert!(matches!(shaken, Err(HandshakeError::Late)), "{said:?}: {shaken:?}");
+        assert!(matches!(shaken, Err(AcceptError::Late)), "{said:?}: {shaken:?}");
         assert!(began.elapsed() >= defaults::HANDSHAKE_TIMEOUT);
     }
 }
@@ -42,7 +43,7 @@ async fn what_is_neither_tls_nor_http_is_refused() {
     let (mut client, server) = connection().await;
     client.write_all(b"\x00\x01\x02\x03\x04\x05").await.expect("written");
     let shaken = shake_hands(server, &identity(), Duration::from_secs(30)).await;
-    assert!(matches!(shaken, Err(HandshakeError::Failed(_))), "{shaken:?}");
+    assert!(matches!(shaken, Err(AcceptError::Failed(_))), "{shaken:?}");
 }
 
 #[tokio::test]
@@ -57,6 +58,6 @@ async fn plain_http_gets_its_answer_before_all_of_it_has_come() {
     };
     let (shaken, answer) =
         tokio::join!(shake_hands(server, &identity, Duration::from_secs(30)), asking);
-    assert!(matches!(shaken, Err(HandshakeError::PlainHttp)), "{shaken:?}");
+    assert!(matches!(shaken, Err(AcceptError::PlainHttp)), "{shaken:?}");
     assert_eq!(answer, PLAIN_HTTP);
 }

@@ -8,48 +8,48 @@ use futures_util::{future::BoxFuture, stream};
 use tokio::time;
 
 use super::super::{
-    Edge, Response,
-    respond::{self, EdgeError},
+    IngressContext, Response,
+    respond::{self, IngressError},
 };
 use crate::{
-    era::subscription::{self, Filter},
-    protocol::{Message, Pieces, jsonrpc::Part, sse},
-    session::{Next, Passing, Reader},
+    era::subscription::{self, SubscriptionFilter},
+    protocol::{ByteChunks, Message, jsonrpc::MessagePart, sse},
+    session::{EphemeralSession, OutboxItem, OutboxReader},
     view::View,
 };
 
 /// Who listens, and to what.
-pub(in super::super) struct Listening {
-    edge: Arc<Edge>,
+pub(in super::super) struct ListenRequest {
+    edge: Arc<IngressContext>,
     /// The client's id of the request, as it wrote it.
     id: String,
     stage: Stage,
-    reader: Reader,
+    reader: OutboxReader,
     /// What is to be said before anything else.
     first: VecDeque<Bytes>,
     /// Lasts as long as the stream.
-    listener: Passing,
+    listener: EphemeralSession,
 }
 
 enum Stage {
     /// The servers are being told.
-    Settling(BoxFuture<'static, Filter>),
+    Settling(BoxFuture<'static, SubscriptionFilter>),
     /// The client was told what it hears of.
-    Open(Filter),
+    Open(SubscriptionFilter),
     Closed,
 }
 
 /// Opens the stream of a client that wants to be told of what is in `asked`.
 pub(super) fn open(
-    edge: Arc<Edge>,
+    edge: Arc<IngressContext>,
     view: &View,
-    asked: Filter,
+    asked: SubscriptionFilter,
     request: &Message,
-) -> Result<Response, EdgeError> {
-    let listening = Listening::new(Arc::clone(&edge), view, asked, request);
+) -> Result<Response, IngressError> {
+    let listening = ListenRequest::new(Arc::clone(&edge), view, asked, request);
     let permit = edge.stream_permit(listening.listener.session().holder())?;
     // A proxy in between may hold the head back until something comes after it.
-    let opened = (Some(Pieces::from(sse::KEEP_ALIVE)), permit, listening);
+    let opened = (Some(ByteChunks::from(sse::KEEP_ALIVE)), permit, listening);
     let pieces = stream::unfold(opened, |(first, permit, mut listening)| async move {
         if let Some(first) = first {
             return Some((first, (None, permit, listening)));
@@ -72,18 +72,18 @@ pub(super) fn open(
     Ok(respond::event_stream(pieces))
 }
 
-impl Listening {
+impl ListenRequest {
     /// Listens for a client to what is in `asked`.
     pub(in super::super) fn new(
-        edge: Arc<Edge>,
+        edge: Arc<IngressContext>,
         view: &View,
-        asked: Filter,
+        asked: SubscriptionFilter,
         request: &Message,
     ) -> Self {
         let listener = edge.views.listen(view);
         // From now on nothing is missed; what comes before the acknowledgement comes after it.
         let reader = listener.session().read(None);
-        let id = request.part(Part::Id).unwrap_or("null").to_owned();
+        let id = request.part(MessagePart::Id).unwrap_or("null").to_owned();
         let (views, view, session) =
             (Arc::clone(&edge.views), view.clone(), Arc::clone(listener.session()));
         let settling = Box::pin(async move { views.honour(&view, &session, &asked).await });
@@ -128,14 +128,14 @@ impl Listening {
                     return Some(first);
                 }
                 Stage::Open(honoured) => match self.reader.next().await {
-                    Next::Event(_, bytes) => {
+                    OutboxItem::Event(_, bytes) => {
                         let message = Message::parse_own(bytes).ok();
                         if let Some(message) = message.filter(|message| honoured.wants(message)) {
                             return Some(subscription::tagged(&message, &self.id));
                         }
                     }
-                    Next::Closed => return self.end(),
-                    Next::Overtaken => {
+                    OutboxItem::Closed => return self.end(),
+                    OutboxItem::Overtaken => {
                         tracing::warn!("a client does not read its stream: it is cut off");
                         return None;
                     }
@@ -151,7 +151,8 @@ impl Listening {
         let stage = std::mem::replace(&mut self.stage, Stage::Closed);
         self.first.push_back(subscription::ended(&self.id));
         if let Stage::Settling(_) = stage {
-            self.first.push_front(subscription::acknowledged(&self.id, &Filter::default()));
+            self.first
+                .push_front(subscription::acknowledged(&self.id, &SubscriptionFilter::default()));
         }
         self.first.pop_front()
     }

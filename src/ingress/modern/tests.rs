@@ -49,10 +49,12 @@ fn a_message_says_of_which_era_it_is_or_its_headers_do() {
 fn fault(told: &[(&'static str, &str)], asked: &str, params: &str) -> String {
     match check_headers(&headers(told), &request(asked, params)) {
         Ok(()) => "none".to_owned(),
-        Err(EdgeError::Header(HeaderError::Missing(header))) => format!("no {header}"),
-        Err(EdgeError::Header(HeaderError::Unreadable(header))) => format!("bad {header}"),
-        Err(EdgeError::Header(HeaderError::Differs { header, .. })) => format!("other {header}"),
-        Err(EdgeError::Version(version)) => format!("version {version}"),
+        Err(IngressError::Header(HeaderMismatch::Missing(header))) => format!("no {header}"),
+        Err(IngressError::Header(HeaderMismatch::Unreadable(header))) => format!("bad {header}"),
+        Err(IngressError::Header(HeaderMismatch::Differs { header, .. })) => {
+            format!("other {header}")
+        }
+        Err(IngressError::Version(version)) => format!("version {version}"),
         Err(other) => other.to_string(),
     }
 }
@@ -119,6 +121,6 @@ fn the_status_tells_which_error_an_answer_is() {
         (r#"{"jsonrpc":"2.0","id":1,"result":{"error":{"code":-32601}}}"#.to_owned(), 200),
         (r#"{"jsonrpc":"2.0","id":1,"result":{}}"#.to_owned(), 200),
     ] {
-        assert_eq!(status_of(&Pieces::One(answer.clone().into())), status, "{answer}");
+        assert_eq!(status_of(&ByteChunks::One(answer.clone().into())), status, "{answer}");
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::{
-    meta::definitions::Tool,
+    meta::definitions::MetaTool,
     protocol::{RpcError, error::INVALID_PARAMS},
 };
 
@@ -14,7 +14,7 @@ pub enum ArgumentError {
     #[error("`{}` without `{field}`", .tool.name())]
     Missing {
         /// The tool.
-        tool: Tool,
+        tool: MetaTool,
         /// The field.
         field: String,
         /// What it is, as the tool's definition says.
@@ -24,7 +24,7 @@ pub enum ArgumentError {
     #[error("`{}` has no argument `{field}`", .tool.name())]
     Unknown {
         /// The tool.
-        tool: Tool,
+        tool: MetaTool,
         /// The field.
         field: String,
         /// The field that may be meant.
@@ -36,7 +36,7 @@ pub enum ArgumentError {
     #[error("`{field}` of `{}` cannot be used: {problem}", .tool.name())]
     Wrong {
         /// The tool.
-        tool: Tool,
+        tool: MetaTool,
         /// The field.
         field: String,
         /// What is wrong with it.
@@ -48,13 +48,13 @@ pub enum ArgumentError {
     #[error("`{}` with `{field}` twice", .tool.name())]
     Twice {
         /// The tool.
-        tool: Tool,
+        tool: MetaTool,
         /// The field.
         field: String,
     },
     /// The arguments are not an object.
     #[error("the arguments of `{}` are not an object", .0.name())]
-    NotAnObject(Tool),
+    NotAnObject(MetaTool),
 }
 
 impl ArgumentError {

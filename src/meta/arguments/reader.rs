@@ -7,8 +7,8 @@ use serde_json::value::RawValue;
 use super::error::ArgumentError;
 use crate::{
     config::defaults,
-    meta::{definitions::Tool, kind::kind_of, similar::nearest},
-    protocol::{Members, items::first_items},
+    meta::{definitions::MetaTool, kind::kind_of, similar::nearest},
+    protocol::{ObjectMembers, items::first_items},
     redact,
 };
 
@@ -31,31 +31,31 @@ const OTHER_WORDS: [(&str, &str); 14] = [
 ];
 
 /// The fields of an object.
-pub(super) struct Reader<'a> {
-    tool: Tool,
+pub(super) struct FieldReader<'a> {
+    tool: MetaTool,
     /// Where it stands, with a dot at the end; empty for the arguments themselves.
     path: String,
-    members: Members<'a>,
+    members: ObjectMembers<'a>,
     /// The `properties` of its schema.
-    properties: Members<'a>,
+    properties: ObjectMembers<'a>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> FieldReader<'a> {
     /// Reads the arguments of `tool`.
-    pub(super) fn of_tool(tool: Tool, text: &'a str) -> Result<Self, ArgumentError> {
-        let schema = Members::one(tool.definition(), "inputSchema").unwrap_or_default();
+    pub(super) fn of_tool(tool: MetaTool, text: &'a str) -> Result<Self, ArgumentError> {
+        let schema = ObjectMembers::one(tool.definition(), "inputSchema").unwrap_or_default();
         Self::new(tool, String::new(), text, schema)
     }
 
     fn new(
-        tool: Tool,
+        tool: MetaTool,
         path: String,
         text: &'a str,
         schema: &'static str,
     ) -> Result<Self, ArgumentError> {
-        let properties = Members::one(schema, "properties").unwrap_or_default();
-        let properties = Members::read(properties).unwrap_or_default();
-        let Some(members) = Members::read(text) else {
+        let properties = ObjectMembers::one(schema, "properties").unwrap_or_default();
+        let properties = ObjectMembers::read(properties).unwrap_or_default();
+        let Some(members) = ObjectMembers::read(text) else {
             return Err(ArgumentError::NotAnObject(tool));
         };
         let reader = Self { tool, path, members, properties };
@@ -136,7 +136,7 @@ impl<'a> Reader<'a> {
     pub(super) fn items<T>(
         &self,
         name: &'static str,
-        read: impl Fn(&Reader<'_>) -> Result<T, ArgumentError>,
+        read: impl Fn(&FieldReader<'_>) -> Result<T, ArgumentError>,
     ) -> Result<Vec<T>, ArgumentError> {
         let Some(value) = self.get(name) else { return Ok(Vec::new()) };
         let value = unwrapped(value);
@@ -146,16 +146,16 @@ impl<'a> Reader<'a> {
             false => first_items(&value, defaults::CHAIN_STEPS_LIMIT + 1).map(|(items, _)| items),
         }
         .map_err(|_| self.no(name, "an array of objects", &value))?;
-        let schema = Members::one(self.tool.definition(), "inputSchema")
-            .and_then(|schema| Members::one(schema, "properties"))
-            .and_then(|properties| Members::one(properties, name))
-            .and_then(|array| Members::one(array, "items"));
+        let schema = ObjectMembers::one(self.tool.definition(), "inputSchema")
+            .and_then(|schema| ObjectMembers::one(schema, "properties"))
+            .and_then(|properties| ObjectMembers::one(properties, name))
+            .and_then(|array| ObjectMembers::one(array, "items"));
         let mut all = Vec::with_capacity(items.len());
         for (number, item) in items.into_iter().enumerate() {
             let name = format!("{name}[{number}]");
             let path = format!("{}.", self.at(&name));
             let item = unwrapped(item.get());
-            match Reader::new(self.tool, path, &item, schema.unwrap_or_default()) {
+            match FieldReader::new(self.tool, path, &item, schema.unwrap_or_default()) {
                 Ok(reader) => all.push(read(&reader)?),
                 Err(ArgumentError::NotAnObject(_)) => {
                     return Err(self.no(&name, "an object", &item));
@@ -225,7 +225,7 @@ impl<'a> Reader<'a> {
     /// Returns what the tool's definition says about the field.
     fn meaning(&self, name: &str) -> String {
         let name = name.split('[').next().unwrap_or_default();
-        let schema = self.properties.get(name).and_then(Members::read);
+        let schema = self.properties.get(name).and_then(ObjectMembers::read);
         schema.and_then(|schema| schema.string("description")).unwrap_or_default()
     }
 

@@ -2,43 +2,43 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::meta::definitions::Set;
+use crate::meta::definitions::MetaToolSet;
 
-fn read(tool: Tool, arguments: &serde_json::Value) -> Result<Arguments, ArgumentError> {
-    Arguments::read(tool, Some(&arguments.to_string()))
+fn read(tool: MetaTool, arguments: &serde_json::Value) -> Result<MetaArguments, ArgumentError> {
+    MetaArguments::read(tool, Some(&arguments.to_string()))
 }
 
-fn call(arguments: &serde_json::Value) -> Call {
-    match read(Tool::Call, arguments).expect("arguments") {
-        Arguments::Call(call) => call,
+fn call(arguments: &serde_json::Value) -> CallArguments {
+    match read(MetaTool::Call, arguments).expect("arguments") {
+        MetaArguments::Call(call) => call,
         other => panic!("{other:?}"),
     }
 }
 
 /// What a client is told, on lines.
-fn told(tool: Tool, arguments: &str) -> String {
-    let error = Arguments::read(tool, Some(arguments)).expect_err("it is wrong");
+fn told(tool: MetaTool, arguments: &str) -> String {
+    let error = MetaArguments::read(tool, Some(arguments)).expect_err("it is wrong");
     format!("{}\n{error}\n{}", error.code(), error.hint())
 }
 
 #[test]
 fn without_any_argument_each_tool_says_what_it_lacks_or_does_its_usual() {
     for (tool, lacks) in [
-        (Tool::Discover, None),
-        (Tool::Provision, Some("intent")),
-        (Tool::Call, Some("tool")),
-        (Tool::Execute, Some("code")),
-        (Tool::SearchTools, Some("query")),
-        (Tool::ListNamespaces, None),
-        (Tool::ListTools, None),
-        (Tool::DescribeTool, Some("tool_id")),
-        (Tool::ListToolExamples, Some("tool_id")),
-        (Tool::RunTool, Some("tool_id")),
-        (Tool::RunChain, Some("steps")),
-        (Tool::ExecuteCode, Some("language")),
+        (MetaTool::Discover, None),
+        (MetaTool::Provision, Some("intent")),
+        (MetaTool::Call, Some("tool")),
+        (MetaTool::Execute, Some("code")),
+        (MetaTool::SearchTools, Some("query")),
+        (MetaTool::ListNamespaces, None),
+        (MetaTool::ListTools, None),
+        (MetaTool::DescribeTool, Some("tool_id")),
+        (MetaTool::ListToolExamples, Some("tool_id")),
+        (MetaTool::RunTool, Some("tool_id")),
+        (MetaTool::RunChain, Some("steps")),
+        (MetaTool::ExecuteCode, Some("language")),
     ] {
         for text in [None, Some("{}")] {
-            match (Arguments::read(tool, text), lacks) {
+            match (MetaArguments::read(tool, text), lacks) {
                 (Ok(_), None) => {}
                 (Err(error @ ArgumentError::Missing { .. }), Some(lacks)) => {
                     assert_eq!(error.to_string(), format!("`{}` without `{lacks}`", tool.name()));
@@ -52,25 +52,25 @@ fn without_any_argument_each_tool_says_what_it_lacks_or_does_its_usual() {
         }
     }
     assert!(
-        matches!(read(Tool::DescribeTool, &json!({"tool_id": "a/b"})), Err(ArgumentError::Missing { field, .. }) if field == "detail_level")
+        matches!(read(MetaTool::DescribeTool, &json!({"tool_id": "a/b"})), Err(ArgumentError::Missing { field, .. }) if field == "detail_level")
     );
 }
 
 #[test]
 fn what_is_left_out_has_its_default() {
-    let Ok(Arguments::Discover(discover)) =
-        read(Tool::Discover, &json!({"query": "", "tool": null}))
+    let Ok(MetaArguments::Discover(discover)) =
+        read(MetaTool::Discover, &json!({"query": "", "tool": null}))
     else {
         panic!("arguments")
     };
     assert_eq!(
         discover,
-        Discover {
+        DiscoverArguments {
             query: None,
             server: None,
             tool: None,
-            detail: Detail::Summary,
-            page: Paging { limit: 20, cursor: None },
+            detail: DetailLevel::Summary,
+            page: PageArguments { limit: 20, cursor: None },
         }
     );
     let plain = call(&json!({"server": "git", "tool": "log"}));
@@ -81,7 +81,7 @@ fn what_is_left_out_has_its_default() {
 #[test]
 fn arguments_of_the_tool_stay_as_they_are_written() {
     let text = r#"{"server":"git","tool":"log","args":{ "n" : 1e400, "a":1.0 }}"#;
-    let Ok(Arguments::Call(call)) = Arguments::read(Tool::Call, Some(text)) else {
+    let Ok(MetaArguments::Call(call)) = MetaArguments::read(MetaTool::Call, Some(text)) else {
         panic!("arguments")
     };
     assert_eq!(call.args, r#"{ "n" : 1e400, "a":1.0 }"#);
@@ -96,15 +96,15 @@ fn what_can_only_mean_one_thing_is_taken_as_that() {
         assert_eq!(call(&json!({"server": "git", "tool": "log", "args": args})).args, "{}");
     }
     let all = json!({"tool": "git/log", "args": {"n": 1}});
-    let wrapped = Arguments::read(Tool::Call, Some(&json!(all.to_string()).to_string()));
-    assert_eq!(wrapped, read(Tool::Call, &all));
-    assert_eq!(call(&all).tool, Wanted { server: None, tool: "git/log".into() });
+    let wrapped = MetaArguments::read(MetaTool::Call, Some(&json!(all.to_string()).to_string()));
+    assert_eq!(wrapped, read(MetaTool::Call, &all));
+    assert_eq!(call(&all).tool, RequestedTool { server: None, tool: "git/log".into() });
     let paths = |fields| call(&json!({"tool": "git/log", "fields": fields})).fields;
     assert_eq!(paths(json!("a.b")), paths(json!(["a.b"])));
     assert_eq!(paths(json!("[\"a\"]")), paths(json!(["a"])));
     assert_eq!(paths(json!("a, b[].c,")), paths(json!(["a", "b[].c"])));
 
-    let chain = |steps| read(Tool::RunChain, &json!({ "steps": steps }));
+    let chain = |steps| read(MetaTool::RunChain, &json!({ "steps": steps }));
     let one = json!({"tool_id": "a/b", "args": {"n": 1}, "use_previous": true});
     let plain = chain(json!([one]));
     assert!(plain.is_ok());
@@ -122,8 +122,8 @@ fn what_can_only_mean_one_thing_is_taken_as_that() {
 #[test]
 fn numbers_are_kept_within_what_there_can_be_and_times_are_refused_beyond() {
     let limit = |limit: serde_json::Value| {
-        read(Tool::SearchTools, &json!({"query": "x", "limit": limit})).map(|read| match read {
-            Arguments::SearchTools { page, .. } => page.limit,
+        read(MetaTool::SearchTools, &json!({"query": "x", "limit": limit})).map(|read| match read {
+            MetaArguments::SearchTools { page, .. } => page.limit,
             other => panic!("{other:?}"),
         })
     };
@@ -136,8 +136,8 @@ fn numbers_are_kept_within_what_there_can_be_and_times_are_refused_beyond() {
     assert!(limit(json!(true)).is_err() && limit(json!(1e300)).is_err());
 
     let timeout = |ms: u64| {
-        read(Tool::Call, &json!({"tool": "git/log", "timeoutMs": ms})).map(|read| match read {
-            Arguments::Call(call) => call.timeout,
+        read(MetaTool::Call, &json!({"tool": "git/log", "timeoutMs": ms})).map(|read| match read {
+            MetaArguments::Call(call) => call.timeout,
             other => panic!("{other:?}"),
         })
     };
@@ -147,7 +147,8 @@ fn numbers_are_kept_within_what_there_can_be_and_times_are_refused_beyond() {
 
 #[test]
 fn an_error_names_the_field_and_the_remedy() {
-    let call = |more: &str| told(Tool::Call, &format!(r#"{{"server":"git","tool":"log",{more}}}"#));
+    let call =
+        |more: &str| told(MetaTool::Call, &format!(r#"{{"server":"git","tool":"log",{more}}}"#));
     insta::assert_snapshot!(call(r#""arguments":{}"#), @r"
     INVALID_ARGUMENTS
     `mcp_call` has no argument `arguments`
@@ -178,27 +179,27 @@ fn an_error_names_the_field_and_the_remedy() {
     `fields` of `mcp_call` cannot be used: `a..b` is no path: it lacks a name
     `fields` is this: Only these parts of a JSON result, e.g. ["total", "rows[].name"].
     "#);
-    insta::assert_snapshot!(told(Tool::Call, r#"{"tool":"log"}"#), @r"
+    insta::assert_snapshot!(told(MetaTool::Call, r#"{"tool":"log"}"#), @r"
     MISSING_PARAMETER
     `mcp_call` without `server`
     Add `server`: The tool's server.
     ");
-    insta::assert_snapshot!(told(Tool::Discover, r#"{"detail":"all"}"#), @r"
+    insta::assert_snapshot!(told(MetaTool::Discover, r#"{"detail":"all"}"#), @r"
     INVALID_ARGUMENTS
     `detail` of `mcp_discover` cannot be used: it must be one of summary, schema, full
     `detail` is this: Of each tool: its description; also its inputSchema; its whole definition.
     ");
-    insta::assert_snapshot!(told(Tool::RunChain, r#"{"steps":[{"tool_id":"a/b"},{"tool":"a/c"}]}"#), @r"
+    insta::assert_snapshot!(told(MetaTool::RunChain, r#"{"steps":[{"tool_id":"a/b"},{"tool":"a/c"}]}"#), @r"
     INVALID_ARGUMENTS
     `run_chain` has no argument `steps[1].tool`
     Did you mean `tool_id`?
     ");
-    insta::assert_snapshot!(told(Tool::RunChain, r#"{"steps":[{"tool_id":"a/b"},7]}"#), @r"
+    insta::assert_snapshot!(told(MetaTool::RunChain, r#"{"steps":[{"tool_id":"a/b"},7]}"#), @r"
     INVALID_ARGUMENTS
     `steps[1]` of `run_chain` cannot be used: it must be an object, not a number
     `steps[1]` is this: What to run, in this order.
     ");
-    insta::assert_snapshot!(told(Tool::RunTool, "[]"), @r"
+    insta::assert_snapshot!(told(MetaTool::RunTool, "[]"), @r"
     INVALID_ARGUMENTS
     the arguments of `run_tool` are not an object
     Send an object with the arguments of `run_tool` by name.
@@ -217,7 +218,7 @@ fn each_field_of_each_definition_is_read() {
             _ => json!([{"tool_id": "a/b", "args": {"x": 1}, "use_previous": true}]),
         },
     };
-    for tool in [Set::Core, Set::Metatools].iter().flat_map(|set| set.tools()) {
+    for tool in [MetaToolSet::Core, MetaToolSet::Metatools].iter().flat_map(|set| set.tools()) {
         let definition: serde_json::Value =
             serde_json::from_str(tool.definition()).expect("a definition");
         let properties = definition["inputSchema"]["properties"].as_object().expect("fields");
@@ -244,12 +245,12 @@ fn each_field_of_each_definition_is_read() {
 proptest! {
     #[test]
     fn no_text_is_too_odd(text in ".{0,60}", number in 0..12usize) {
-        let all = [Set::Core, Set::Metatools];
+        let all = [MetaToolSet::Core, MetaToolSet::Metatools];
         let tool = *all.iter().flat_map(|set| set.tools()).nth(number).expect("twelve");
-        drop(Arguments::read(tool, Some(&text)));
+        drop(MetaArguments::read(tool, Some(&text)));
         for member in ["args", "tool_id", "steps", "limit", "fields", "detail"] {
             let text = json!({ "tool": text, (member): text }).to_string();
-            drop(Arguments::read(tool, Some(&text)));
+            drop(MetaArguments::read(tool, Some(&text)));
         }
     }
 }

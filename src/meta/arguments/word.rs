@@ -2,7 +2,7 @@
 
 /// How much is told of a tool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Detail {
+pub enum DetailLevel {
     /// What it does.
     #[default]
     Summary,
@@ -12,7 +12,7 @@ pub enum Detail {
     Full,
 }
 
-impl Detail {
+impl DetailLevel {
     pub(super) const WORDS: [(&'static str, Self); 3] =
         [("summary", Self::Summary), ("schema", Self::Schema), ("full", Self::Full)];
 

@@ -2,37 +2,37 @@ use proptest::prelude::*;
 
 use super::*;
 
-const INCLUDES: Includes = Includes { backends: true, tools: false };
+const INCLUDES: ChainIncludes = ChainIncludes { backends: true, tools: false };
 const ROOM: usize = 64 * 1024;
 
 fn step(tool: &str, use_previous: bool) -> StepArguments {
     StepArguments {
-        tool: Wanted { server: None, tool: tool.to_owned() },
+        tool: RequestedTool { server: None, tool: tool.to_owned() },
         args: r#"{"n":1.0,"previous":0}"#.to_owned(),
         use_previous,
     }
 }
 
-fn chain(steps: &[(&str, bool)]) -> Chain {
+fn chain(steps: &[(&str, bool)]) -> ToolChain {
     let steps = steps.iter().map(|(tool, previous)| step(tool, *previous)).collect();
-    Chain::new(steps, 8, INCLUDES).expect("few enough")
+    ToolChain::new(steps, 8, INCLUDES).expect("few enough")
 }
 
-fn value(tool: &str, value: &str) -> Ran {
-    Ran {
+fn value(tool: &str, value: &str) -> StepResult {
+    StepResult {
         warning: None,
         id: ToolId::parse(tool).ok(),
         definition: Some(r#"{"name":"t"}"#.to_owned()),
-        outcome: Outcome::Value(value.to_owned()),
+        outcome: ToolOutcome::Value(value.to_owned()),
     }
 }
 
-fn failure(tool: &str) -> Ran {
-    let error = ErrorObject::of_tool("no such branch").during(Tool::RunChain);
-    Ran { outcome: Outcome::Failed(Box::new(error)), ..value(tool, "") }
+fn failure(tool: &str) -> StepResult {
+    let error = ErrorObject::of_tool("no such branch").during(MetaTool::RunChain);
+    StepResult { outcome: ToolOutcome::Failed(Box::new(error)), ..value(tool, "") }
 }
 
-fn result(chain: &Chain) -> Value {
+fn result(chain: &ToolChain) -> Value {
     serde_json::from_str(&chain.to_result(ROOM)).expect("JSON")
 }
 
@@ -96,8 +96,8 @@ fn a_chain_stops_at_the_first_failure_and_says_which_it_was() {
 #[test]
 fn progress_is_told_step_by_step() {
     let mut chain = chain(&[("a/x", false), ("b/y", false)]);
-    let told = |chain: &Chain| {
-        let Progress { done, total, message } = chain.progress();
+    let told = |chain: &ToolChain| {
+        let ProgressReport { done, total, message } = chain.progress();
         format!("{done}/{total} {message}")
     };
     assert_eq!(told(&chain), "0/2 started");
@@ -110,15 +110,15 @@ fn progress_is_told_step_by_step() {
 #[test]
 fn more_steps_than_there_may_be_are_refused() {
     let steps = vec![step("a/x", false); 9];
-    let error = Chain::new(steps, 8, INCLUDES).expect_err("too many").to_error();
+    let error = ToolChain::new(steps, 8, INCLUDES).expect_err("too many").to_error();
     assert_eq!(error.code, ErrorCode::ValidationInput);
     assert_eq!(error.details["limit"], 8);
 }
 
 #[test]
 fn a_definition_is_added_where_it_is_wanted() {
-    let includes = Includes { backends: false, tools: true };
-    let mut chain = Chain::new(vec![step("a/x", false)], 8, includes).expect("one");
+    let includes = ChainIncludes { backends: false, tools: true };
+    let mut chain = ToolChain::new(vec![step("a/x", false)], 8, includes).expect("one");
     chain.on(value("a/x", "1"));
     let first = &result(&chain)["structuredContent"]["results"][0];
     assert_eq!(*first, json!({ "tool_id": "a/x", "structured": 1, "tool": { "name": "t" } }));
@@ -144,7 +144,7 @@ proptest! {
     ) {
         let steps: Vec<StepArguments> =
             all.iter().map(|(_, previous, tool)| step(tool, *previous)).collect();
-        let mut chain = Chain::new(steps, 8, INCLUDES).expect("few enough");
+        let mut chain = ToolChain::new(steps, 8, INCLUDES).expect("few enough");
         for (succeeds, _, tool) in &all {
             let Some(next) = chain.next() else { break };
             prop_assert!(serde_json::from_str::<Value>(&next.args).is_ok());

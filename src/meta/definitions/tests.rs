@@ -6,11 +6,15 @@ use super::*;
 /// 4.27 bytes, and tokenizers differ by less than the fifth that is left.
 const CORE_BYTES_MAX: usize = 4_750;
 
-fn all() -> Vec<Tool> {
-    [Set::Core, Set::Metatools].iter().flat_map(|set| set.tools()).copied().collect()
+fn all() -> Vec<MetaTool> {
+    [MetaToolSet::Core, MetaToolSet::Metatools]
+        .iter()
+        .flat_map(|set| set.tools())
+        .copied()
+        .collect()
 }
 
-fn parsed(tool: Tool) -> Value {
+fn parsed(tool: MetaTool) -> Value {
     serde_json::from_str(tool.definition()).expect("a definition")
 }
 
@@ -28,21 +32,21 @@ fn each_schema(schema: &Value, path: &str, look: &mut impl FnMut(&str, &Value)) 
 
 #[test]
 fn each_tool_has_a_definition_under_its_name_and_is_found_by_it() {
-    for set in [Set::Core, Set::Metatools] {
+    for set in [MetaToolSet::Core, MetaToolSet::Metatools] {
         assert_eq!(set.tools().len(), set.definitions().len());
         for (tool, item) in set.tools().iter().zip(set.definitions()) {
             assert_eq!(tool.name(), item.key);
             assert_eq!(tool.set(), set);
-            assert_eq!(Tool::named(tool.name(), &[set]), Some(*tool));
+            assert_eq!(MetaTool::named(tool.name(), &[set]), Some(*tool));
         }
     }
-    assert_eq!(Tool::named("run_tool", &[Set::Core]), None);
-    assert_eq!(Tool::named("git__log", &[Set::Core, Set::Metatools]), None);
+    assert_eq!(MetaTool::named("run_tool", &[MetaToolSet::Core]), None);
+    assert_eq!(MetaTool::named("git__log", &[MetaToolSet::Core, MetaToolSet::Metatools]), None);
 }
 
 #[test]
 fn the_core_set_costs_less_than_1300_tokens() {
-    let length = list(Set::Core.tools().iter().copied(), true).len();
+    let length = list(MetaToolSet::Core.tools().iter().copied(), true).len();
     assert!(length <= CORE_BYTES_MAX, "{length} bytes: count its tokens anew");
 }
 
@@ -73,7 +77,7 @@ fn every_field_is_described_and_nothing_else_is_taken() {
 fn every_tool_but_the_one_that_passes_answers_on_says_what_it_answers_with() {
     for tool in all() {
         let schema = &parsed(tool)["outputSchema"];
-        assert_eq!(schema.is_null(), tool == Tool::Call, "{}", tool.name());
+        assert_eq!(schema.is_null(), tool == MetaTool::Call, "{}", tool.name());
         if !schema.is_null() {
             assert_eq!(schema["properties"]["error"]["type"], "object", "{}", tool.name());
             assert_eq!(schema["required"], Value::Null, "an error has nothing but the error");
@@ -89,18 +93,22 @@ fn hints_are_complete_and_only_what_cannot_change_anything_is_called_reading() {
         let (reads, destroys) = (hint("readOnlyHint"), hint("destructiveHint"));
         let (repeats, is_open) = (hint("idempotentHint"), hint("openWorldHint"));
         match tool {
-            Tool::Discover
-            | Tool::SearchTools
-            | Tool::ListNamespaces
-            | Tool::ListTools
-            | Tool::DescribeTool
-            | Tool::ListToolExamples => {
+            MetaTool::Discover
+            | MetaTool::SearchTools
+            | MetaTool::ListNamespaces
+            | MetaTool::ListTools
+            | MetaTool::DescribeTool
+            | MetaTool::ListToolExamples => {
                 assert_eq!((reads, destroys, repeats, is_open), (true, false, true, false));
             }
-            Tool::Provision => {
+            MetaTool::Provision => {
                 assert_eq!((reads, destroys, repeats, is_open), (false, false, true, true));
             }
-            Tool::Call | Tool::Execute | Tool::RunTool | Tool::RunChain | Tool::ExecuteCode => {
+            MetaTool::Call
+            | MetaTool::Execute
+            | MetaTool::RunTool
+            | MetaTool::RunChain
+            | MetaTool::ExecuteCode => {
                 assert_eq!((reads, destroys, repeats, is_open), (false, true, false, true));
             }
         }
@@ -114,13 +122,13 @@ fn space_goes_between_the_parts_and_stays_in_the_words() {
 }
 
 /// Returns the list with a tool on each line.
-fn lines(set: Set) -> String {
+fn lines(set: MetaToolSet) -> String {
     list(set.tools().iter().copied(), false).replace("},{\"name\"", "},\n{\"name\"")
 }
 
 #[test]
 fn each_definition_asks_to_stay_in_view_if_that_is_wanted_and_changes_nothing_else() {
-    for set in [Set::Core, Set::Metatools] {
+    for set in [MetaToolSet::Core, MetaToolSet::Metatools] {
         let parsed = |always_load| -> Value {
             serde_json::from_str(&list(set.tools().iter().copied(), always_load)).expect("JSON")
         };
@@ -135,10 +143,10 @@ fn each_definition_asks_to_stay_in_view_if_that_is_wanted_and_changes_nothing_el
 
 #[test]
 fn the_core_set_is_listed_like_this() {
-    insta::assert_snapshot!(lines(Set::Core));
+    insta::assert_snapshot!(lines(MetaToolSet::Core));
 }
 
 #[test]
 fn the_other_set_is_listed_like_this() {
-    insta::assert_snapshot!(lines(Set::Metatools));
+    insta::assert_snapshot!(lines(MetaToolSet::Metatools));
 }

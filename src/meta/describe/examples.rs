@@ -19,7 +19,7 @@ use crate::redact;
 /// An example of arguments.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Example {
+pub struct ArgumentExample {
     /// What it is called.
     pub id: String,
     /// What it shows.
@@ -35,12 +35,12 @@ pub struct Example {
 
 /// Returns up to `max` examples for the arguments that `schema` describes, but no more than
 /// [`EXAMPLES_MAX`].
-pub fn examples(schema: &Value, max: usize) -> Vec<Example> {
+pub fn examples(schema: &Value, max: usize) -> Vec<ArgumentExample> {
     let reader = || Reader { root: schema, n_left: Cell::new(EXAMPLE_VALUES_MAX) };
     let given =
         schema["examples"].as_array().into_iter().flatten().filter(|given| given.is_object());
-    let mut found: Vec<Example> = given
-        .map(|given| Example {
+    let mut found: Vec<ArgumentExample> = given
+        .map(|given| ArgumentExample {
             id: String::new(),
             title: "As the tool gives it",
             description: "An example from the tool's own schema.",
@@ -56,7 +56,13 @@ pub fn examples(schema: &Value, max: usize) -> Vec<Example> {
         if is_new && !(is_empty && which == Which::Valued) {
             let (title, description) = which.words();
             let result_hint = hint.clone();
-            found.push(Example { id: String::new(), title, description, args, result_hint });
+            found.push(ArgumentExample {
+                id: String::new(),
+                title,
+                description,
+                args,
+                result_hint,
+            });
         }
     }
     found.truncate(max.min(EXAMPLES_MAX));

@@ -5,8 +5,8 @@ use crate::holder::Account;
 
 const DEFINITION: &str = r##"{"name":"log","title":"Log","description":"Shows the commits\nof a branch. Newest first.","inputSchema":{"type":"object","properties":{"branch":{"type":"string"},"limit":{"type":"integer","default":10,"minimum":1},"order":{"enum":["new","old"]},"paths":{"type":"array","items":{"type":"string"}},"author":{"$ref":"#/$defs/author"},"since":{"type":["string","null"]}},"required":["branch","author","paths"],"$defs":{"author":{"type":"object","properties":{"email":{"type":"string","examples":["a@b.c"]},"name":{"type":"string"}},"required":["email"]}}},"annotations":{"readOnlyHint":true,"openWorldHint":false},"x":1e400}"##;
 
-fn described(definition: &str) -> Described<'_> {
-    Described::new(ToolId::new("git", "log"), definition)
+fn described(definition: &str) -> DescribedTool<'_> {
+    DescribedTool::new(ToolId::new("git", "log"), definition)
 }
 
 #[test]
@@ -15,12 +15,14 @@ fn a_tool_is_described_as_far_as_was_asked_for() {
     assert_eq!(log.summary(), "Shows the commits of a branch. Newest first.");
     assert_eq!(log.notes(), "Shows the commits\nof a branch. Newest first.");
     assert_eq!(
-        log.discovered(Detail::Summary),
+        log.discovered(DetailLevel::Summary),
         r#"{"tool":"log","server":"git","description":"Shows the commits of a branch. Newest first."}"#
     );
-    let schema: Value = serde_json::from_str(&log.discovered(Detail::Schema)).expect("JSON");
+    let schema: Value = serde_json::from_str(&log.discovered(DetailLevel::Schema)).expect("JSON");
     assert_eq!(schema["inputSchema"]["required"], json!(["branch", "author", "paths"]));
-    assert!(log.discovered(Detail::Full).ends_with(&format!(r#""definition":{DEFINITION}}}"#)));
+    assert!(
+        log.discovered(DetailLevel::Full).ends_with(&format!(r#""definition":{DEFINITION}}}"#))
+    );
     assert_eq!(
         log.listed(),
         r#"{"id":"git/log","name":"log","namespace":"git","shortDescription":"Shows the commits of a branch. Newest first.","tags":["read-only"]}"#
@@ -35,12 +37,15 @@ fn the_levels_of_a_description_add_to_each_other() {
         serde_json::from_str(&text).expect("JSON")
     };
     let keys = |detail| of(detail).keys().cloned().collect::<Vec<String>>();
-    assert_eq!(keys(Detail::Summary), ["summary"]);
-    assert_eq!(keys(Detail::Schema), ["schemaInfo", "summary", "tool"]);
-    assert_eq!(keys(Detail::Full), ["examples", "notes", "schemaInfo", "summary", "tool"]);
-    assert!(log.described(Detail::Schema, 5).contains(DEFINITION), "it is as its server wrote it");
+    assert_eq!(keys(DetailLevel::Summary), ["summary"]);
+    assert_eq!(keys(DetailLevel::Schema), ["schemaInfo", "summary", "tool"]);
+    assert_eq!(keys(DetailLevel::Full), ["examples", "notes", "schemaInfo", "summary", "tool"]);
+    assert!(
+        log.described(DetailLevel::Schema, 5).contains(DEFINITION),
+        "it is as its server wrote it"
+    );
     assert_eq!(
-        of(Detail::Schema)["schemaInfo"],
+        of(DetailLevel::Schema)["schemaInfo"],
         json!({
             "required": ["branch", "author", "paths"],
             "defaults": { "limit": 10 },
@@ -76,11 +81,11 @@ fn examples_have_what_is_required_and_then_what_there_are_values_for() {
 #[test]
 fn an_example_fits_its_schema() {
     let log = described(DEFINITION);
-    let validators = crate::meta::validation::Validators::default();
+    let validators = crate::meta::validation::SchemaCache::default();
     for example in log.examples(5) {
         let verdict =
             validators.check(Account::Unknown, &log.schema(), &example.args.to_string(), None);
-        assert_eq!(verdict, crate::meta::validation::Verdict::Fits, "{}", example.args);
+        assert_eq!(verdict, crate::meta::validation::ArgumentVerdict::Fits, "{}", example.args);
     }
 }
 
@@ -105,7 +110,7 @@ fn what_is_long_is_cut_and_what_is_deep_has_an_end() {
     schema["examples"] = json!([{ "x": "y".repeat(100_000), "z": vec![json!({}); 10_000] }]);
     let large = of(&schema, &words);
     let tool = described(&large);
-    for shown in [tool.described(Detail::Full, 5), tool.discovered(Detail::Full)] {
+    for shown in [tool.described(DetailLevel::Full, 5), tool.discovered(DetailLevel::Full)] {
         assert!(shown.len() < 80_000, "{}", shown.len());
     }
 }
@@ -123,7 +128,9 @@ fn a_schema_that_grows_with_each_level_has_a_small_example() {
 #[test]
 fn what_to_mind_is_told_with_the_schema() {
     let declared = r#"{"name":"drop","description":"d","inputSchema":{},"annotations":{"destructiveHint":true,"readOnlyHint":false}}"#;
-    for (detail, n_warnings) in [(Detail::Summary, 0), (Detail::Schema, 3), (Detail::Full, 3)] {
+    for (detail, n_warnings) in
+        [(DetailLevel::Summary, 0), (DetailLevel::Schema, 3), (DetailLevel::Full, 3)]
+    {
         for told in
             [described(declared).discovered(detail), described(declared).described(detail, 5)]
         {
@@ -133,7 +140,7 @@ fn what_to_mind_is_told_with_the_schema() {
         }
     }
     let told: Value = serde_json::from_str(
-        &described(DEFINITION).discovered(Detail::Schema).replace("1e400", "1"),
+        &described(DEFINITION).discovered(DetailLevel::Schema).replace("1e400", "1"),
     )
     .expect("JSON");
     assert_eq!(told.get("warnings"), None, "it only reads");
@@ -146,7 +153,7 @@ fn what_a_server_writes_moves_nothing_in_our_words_and_stays_in_its_own() {
     assert_eq!(tool.summary(), "red [31m der two");
     assert_eq!(tool.notes(), "red  [31m der\ntwo");
     assert_eq!(tool.examples(1)[0].result_hint.as_deref(), Some("x y"));
-    let full: Value = serde_json::from_str(&tool.discovered(Detail::Full)).expect("JSON");
+    let full: Value = serde_json::from_str(&tool.discovered(DetailLevel::Full)).expect("JSON");
     let own: Value = serde_json::from_str(definition).expect("JSON");
     assert_eq!(full["definition"], own);
 }
@@ -176,11 +183,11 @@ proptest! {
             json!({ "inputSchema": schema, "annotations": value }).to_string(),
         ] {
             let tool = described(&definition);
-            for detail in [Detail::Summary, Detail::Schema] {
+            for detail in [DetailLevel::Summary, DetailLevel::Schema] {
                 let shown = tool.discovered(detail);
                 prop_assert!(serde_json::from_str::<Value>(&shown).is_ok());
             }
-            let shown = answer(&tool.described(Detail::Full, 5));
+            let shown = answer(&tool.described(DetailLevel::Full, 5));
             prop_assert!(serde_json::from_str::<Value>(&shown).is_ok(), "{}", shown);
             prop_assert!(serde_json::from_str::<Value>(&tool.listed()).is_ok());
         }

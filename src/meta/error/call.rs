@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use super::{ErrorCode, ErrorObject};
 use crate::{
-    call::CallError, connection::Failure, era::Untranslatable, pool::SlotError, report::chain,
+    call::CallError, connection::RequestFailure, era::TranslationError, pool::SlotError,
+    report::chain,
 };
 
 /// What a failure is: its kind, what it is called in the details, and whether the same again may
@@ -56,13 +57,13 @@ impl Kind {
                 SlotError::Dial { .. } => Self::passing("server_not_connected"),
             },
             CallError::Untranslatable { source, .. } => match source {
-                Untranslatable::NoCounterpart { .. } => {
+                TranslationError::NoCounterpart { .. } => {
                     Self::lasting(ExecutionFailed, "not_in_servers_version")
                 }
-                Untranslatable::UnknownState | Untranslatable::OtherRequest => {
+                TranslationError::UnknownState | TranslationError::OtherRequest => {
                     Self::lasting(ValidationInput, "unknown_state")
                 }
-                Untranslatable::TaskRequired => {
+                TranslationError::TaskRequired => {
                     Self::lasting(ExecutionFailed, "capability_required")
                 }
             },
@@ -71,25 +72,33 @@ impl Kind {
         }
     }
 
-    fn of_failure(failure: &Failure) -> Self {
+    fn of_failure(failure: &RequestFailure) -> Self {
         match failure {
-            Failure::Timeout { .. } => Self::lasting(ErrorCode::Timeout, "timeout"),
-            Failure::NotInTime { .. } => Self::lasting(ErrorCode::Timeout, "server_not_connected"),
-            Failure::Oversized { .. } => {
+            RequestFailure::Timeout { .. } => Self::lasting(ErrorCode::Timeout, "timeout"),
+            RequestFailure::NotInTime { .. } => {
+                Self::lasting(ErrorCode::Timeout, "server_not_connected")
+            }
+            RequestFailure::Oversized { .. } => {
                 Self::lasting(ErrorCode::ExecutionFailed, "answer_too_large")
             }
-            Failure::AnswerTooDeep => Self::lasting(ErrorCode::ExecutionFailed, "answer_too_deep"),
-            Failure::TooDeep => Self::lasting(ErrorCode::ValidationInput, "too_deep"),
-            Failure::Exited { .. } | Failure::HungUp { .. } => Self::passing("server_exited"),
-            Failure::Closed | Failure::Gone => Self::passing("server_closed"),
-            Failure::Connect(_) => Self::passing("server_not_connected"),
-            Failure::SessionLost(_) | Failure::EraLost(_) => Self::passing("session_lost"),
-            Failure::Unresponsive => Self::passing("server_unresponsive"),
-            Failure::Status { .. } => Self::passing("upstream_status"),
-            Failure::BrokenOff(_) => Self::passing("answer_broken_off"),
-            Failure::Overrun => Self::passing("client_too_slow"),
-            Failure::NoMemory(_) => Self::passing("memory_exhausted"),
-            Failure::Saturated => Self::passing("server_saturated"),
+            RequestFailure::AnswerTooDeep => {
+                Self::lasting(ErrorCode::ExecutionFailed, "answer_too_deep")
+            }
+            RequestFailure::TooDeep => Self::lasting(ErrorCode::ValidationInput, "too_deep"),
+            RequestFailure::Exited { .. } | RequestFailure::HungUp { .. } => {
+                Self::passing("server_exited")
+            }
+            RequestFailure::Closed | RequestFailure::Gone => Self::passing("server_closed"),
+            RequestFailure::Connect(_) => Self::passing("server_not_connected"),
+            RequestFailure::SessionLost(_) | RequestFailure::EraLost(_) => {
+                Self::passing("session_lost")
+            }
+            RequestFailure::Unresponsive => Self::passing("server_unresponsive"),
+            RequestFailure::Status { .. } => Self::passing("upstream_status"),
+            RequestFailure::BrokenOff(_) => Self::passing("answer_broken_off"),
+            RequestFailure::Overrun => Self::passing("client_too_slow"),
+            RequestFailure::NoMemory(_) => Self::passing("memory_exhausted"),
+            RequestFailure::Saturated => Self::passing("server_saturated"),
         }
     }
 }

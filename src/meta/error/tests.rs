@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::{call::CallError, connection::Failure, name::ServerName};
+use crate::{call::CallError, connection::RequestFailure, name::ServerName};
 
 fn git() -> ServerName {
     ServerName::new("git").expect("a name")
@@ -15,7 +15,7 @@ fn result(error: &ErrorObject) -> Value {
 fn an_error_is_told_in_words_and_as_an_object() {
     let error = ErrorObject::unknown_tool(&ToolId::new("git", "lgo"), &["git/log".to_owned()])
         .about(&ToolId::new("git", "lgo"))
-        .during(Tool::Call);
+        .during(MetaTool::Call);
     insta::assert_snapshot!(error.to_result(), @r#"{"content":[{"text":"server `git` has no tool `lgo`. Did you mean `git/log`?","type":"text"}],"structuredContent":{"error":{"code":"tool_not_found","details":{"similarTools":["git/log"]},"message":"server `git` has no tool `lgo`. Did you mean `git/log`?","op":"mcp_call","retryable":false,"tool_id":"git/lgo"}},"isError":true}"#);
 }
 
@@ -60,9 +60,19 @@ fn a_call_without_an_answer_says_what_happened_and_whether_to_try_again() {
     for (error, code, reason, retryable) in [
         (unknown, "no_backends", "server_not_found", false),
         (tripped, "execution_failed", "circuit_open", true),
-        (failed(Failure::Timeout { after: Duration::from_secs(60) }), "timeout", "timeout", false),
-        (failed(Failure::Unresponsive), "execution_failed", "server_unresponsive", true),
-        (failed(Failure::Oversized { length: 1 }), "execution_failed", "answer_too_large", false),
+        (
+            failed(RequestFailure::Timeout { after: Duration::from_secs(60) }),
+            "timeout",
+            "timeout",
+            false,
+        ),
+        (failed(RequestFailure::Unresponsive), "execution_failed", "server_unresponsive", true),
+        (
+            failed(RequestFailure::Oversized { length: 1 }),
+            "execution_failed",
+            "answer_too_large",
+            false,
+        ),
     ] {
         let object = ErrorObject::from(&error);
         let shown = result(&object)["structuredContent"]["error"].clone();

@@ -9,7 +9,7 @@ use crate::{
     config::defaults::{FIELD_PATHS_DEPTH_MAX, FIELD_PATHS_SHOWN_MAX, SUGGESTION_BYTES_MAX},
     meta::{document, outcome},
     protocol::{
-        Members,
+        ObjectMembers,
         items::{RESULT_BLOCKS_MAX, first_items},
     },
     redact,
@@ -21,7 +21,7 @@ const ITEMS: &str = "[]";
 /// Returns a result, JSON text, with a text in front that says that it is whole, and which paths it has;
 /// nothing where it has no blocks that one could stand in front of, or is that of a failure.
 pub(super) fn with_paths(result: &str) -> Option<String> {
-    let members = Members::read(result)?;
+    let members = ObjectMembers::read(result)?;
     if members.get("isError") == Some("true") {
         return None;
     }
@@ -65,7 +65,7 @@ fn paths(value: &str) -> Vec<String> {
                 continue;
             }
         }
-        let members = Members::read(inner).unwrap_or_default();
+        let members = ObjectMembers::read(inner).unwrap_or_default();
         let members: BTreeMap<String, Cow<'_, str>> = members.into_iter().collect();
         if members.is_empty() && !path.is_empty() && path != ITEMS {
             found.push(path);
@@ -106,7 +106,7 @@ mod tests {
         ] {
             assert_eq!(paths(value), expected, "{value}");
             for path in paths(value) {
-                let fields = super::super::Fields::parse([path.as_str()]).expect("a path");
+                let fields = super::super::FieldSelection::parse([path.as_str()]).expect("a path");
                 let result = format!(r#"{{"content":[],"structuredContent":{value}}}"#);
                 let applied = fields.apply(&result, &std::sync::atomic::AtomicBool::new(false));
                 assert!(!applied.contains("Nothing"), "{path} of {value}: {applied}");

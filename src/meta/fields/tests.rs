@@ -3,20 +3,20 @@ use serde_json::{Value, json};
 
 use super::*;
 
-fn fields(paths: &[&str]) -> Fields {
-    Fields::parse(paths.iter().copied()).expect("paths")
+fn fields(paths: &[&str]) -> FieldSelection {
+    FieldSelection::parse(paths.iter().copied()).expect("paths")
 }
 
 fn of(paths: &[&str], value: &str) -> Option<String> {
     found(&fields(paths), value)
 }
 
-fn found(fields: &Fields, value: &str) -> Option<String> {
+fn found(fields: &FieldSelection, value: &str) -> Option<String> {
     let search = &mut Search { n_bytes_left: FIELD_BYTES_READ_MAX, stop: &AtomicBool::new(false) };
     fields.of(value, search)
 }
 
-fn apply(fields: &Fields, result: &str) -> String {
+fn apply(fields: &FieldSelection, result: &str) -> String {
     fields.apply(result, &AtomicBool::new(false))
 }
 
@@ -64,11 +64,11 @@ fn what_is_nested_without_end_is_not_followed() {
 #[test]
 fn a_path_that_leads_nowhere_is_refused() {
     for path in ["", ".", "a.", ".a", "a..b", "[]", "a.[]"] {
-        assert!(matches!(Fields::parse([path]), Err(BadPath::Empty(_))), "{path}");
+        assert!(matches!(FieldSelection::parse([path]), Err(FieldPathError::Empty(_))), "{path}");
     }
     let deep = "a.".repeat(FIELD_DEPTH_MAX) + "a";
-    assert_eq!(Fields::parse([&*deep]), Err(BadPath::Deep));
-    assert_eq!(Fields::parse(vec!["a"; FIELDS_MAX + 1]), Err(BadPath::Many));
+    assert_eq!(FieldSelection::parse([&*deep]), Err(FieldPathError::Deep));
+    assert_eq!(FieldSelection::parse(vec!["a"; FIELDS_MAX + 1]), Err(FieldPathError::Many));
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn where_nothing_is_found_every_byte_stays_behind_a_text_that_says_what_there_is
         assert!(note.contains(is_whole) && note.contains(words), "{note}");
         assert!(told.ends_with(&format!("{structured}}}")), "{told}");
         assert!(told.contains(&content[1..]), "{told}");
-        assert_eq!(apply(&Fields::default(), &result), result);
+        assert_eq!(apply(&FieldSelection::default(), &result), result);
     }
     let alone = apply(&fields(&["b"]), r#"{"structuredContent":{"a":1}}"#);
     assert!(alone.contains("There are: a") && alone.contains(r#""structuredContent":{"a":1}"#));
@@ -130,7 +130,7 @@ fn a_failure_and_what_is_no_result_stay_as_they_are() {
         "",
     ] {
         assert_eq!(apply(&fields(&["b"]), result), result);
-        assert_eq!(apply(&Fields::default(), result), result);
+        assert_eq!(apply(&FieldSelection::default(), result), result);
     }
 }
 
@@ -188,7 +188,7 @@ proptest! {
         value in json(),
         paths in prop::collection::vec("[abc](\\[\\])?(\\.[abc](\\[\\])?){0,3}", 1..4),
     ) {
-        let fields = Fields::parse(paths.iter().map(String::as_str)).expect("paths");
+        let fields = FieldSelection::parse(paths.iter().map(String::as_str)).expect("paths");
         if let Some(found) = found(&fields, &value.to_string()) {
             let found: Value = serde_json::from_str(&found).expect("JSON");
             prop_assert!(is_part(&found, &value), "{} of {}", found, value);
@@ -201,7 +201,7 @@ proptest! {
 
     #[test]
     fn no_text_is_too_odd(path in ".{0,30}", text in ".{0,60}") {
-        if let Ok(fields) = Fields::parse([path.as_str()]) {
+        if let Ok(fields) = FieldSelection::parse([path.as_str()]) {
             drop(apply(&fields, &text));
         }
     }

@@ -9,8 +9,8 @@ fn id() -> ToolId {
     ToolId::new("git", "log")
 }
 
-fn shown(result: &str, op: Tool) -> Value {
-    let preview = Preview::of(result, MAX).expect("it is large");
+fn shown(result: &str, op: MetaTool) -> Value {
+    let preview = ResultPreview::of(result, MAX).expect("it is large");
     serde_json::from_str(&preview.to_result(&id(), op, Some("CURSOR"))).expect("JSON")
 }
 
@@ -20,10 +20,10 @@ fn text(n_lines: usize) -> String {
 
 #[test]
 fn what_fits_is_shown_as_it_is() {
-    assert!(Preview::of(r#"{"content":[]}"#, MAX).is_none());
+    assert!(ResultPreview::of(r#"{"content":[]}"#, MAX).is_none());
     let image = json!({ "type": "image", "data": "A".repeat(100_000), "mimeType": "image/png" });
     let result = json!({ "content": [image, { "type": "text", "text": "a picture" }] });
-    assert!(Preview::of(&result.to_string(), MAX).is_none());
+    assert!(ResultPreview::of(&result.to_string(), MAX).is_none());
 }
 
 #[test]
@@ -31,8 +31,8 @@ fn of_a_long_text_the_beginning_and_a_little_of_the_end_are_shown() {
     let text = text(10_000);
     let result = json!({ "content": [{ "type": "text", "text": text }], "isError": true });
     let result = result.to_string();
-    let preview = Preview::of(&result, MAX).expect("it is large");
-    let rendered = preview.to_result(&id(), Tool::Call, Some("CURSOR"));
+    let preview = ResultPreview::of(&result, MAX).expect("it is large");
+    let rendered = preview.to_result(&id(), MetaTool::Call, Some("CURSOR"));
     assert!(rendered.len() <= MAX, "{}", rendered.len());
     let shown: Value = serde_json::from_str(&rendered).expect("JSON");
 
@@ -56,7 +56,7 @@ fn a_short_text_beside_a_long_one_is_shown_whole() {
     let (long, short) = (text(10_000), text(20));
     let block = |text: &str| json!({ "type": "text", "text": text });
     let result = json!({ "content": [block(&long), block(&short), block(&long)] }).to_string();
-    let shown = shown(&result, Tool::Call);
+    let shown = shown(&result, MetaTool::Call);
     let length = |n: usize| shown["content"][n]["text"].as_str().expect("text").len();
     assert_eq!(shown["content"][2]["text"], short);
     assert!(length(1).abs_diff(length(3)) < 100 && length(1) > 2500);
@@ -80,9 +80,9 @@ fn a_structured_value_is_left_out_and_can_be_read_on_in_if_no_text_says_the_same
         (beside, format!("2000 rows\n{value}")),
     ] {
         let result = result.to_string();
-        let preview = Preview::of(&result, MAX).expect("it is large");
+        let preview = ResultPreview::of(&result, MAX).expect("it is large");
         assert_eq!(preview.document().text(), text);
-        assert!(shown(&result, Tool::Call)["structuredContent"].is_null());
+        assert!(shown(&result, MetaTool::Call)["structuredContent"].is_null());
     }
 }
 
@@ -94,8 +94,8 @@ fn what_is_no_text_is_described_and_can_be_had_whole() {
     });
     let link = json!({ "type": "resource_link", "uri": "a:c", "name": "c" });
     let result = json!({ "content": [blob, link] }).to_string();
-    let preview = Preview::of(&result, MAX).expect("it is large");
-    let shown = shown(&result, Tool::Call);
+    let preview = ResultPreview::of(&result, MAX).expect("it is large");
+    let shown = shown(&result, MetaTool::Call);
     assert_eq!(
         shown["content"][1]["text"],
         "[resource application/pdf a:b: 30000 bytes, left out]"
@@ -106,7 +106,7 @@ fn what_is_no_text_is_described_and_can_be_had_whole() {
 
     let image = json!({ "type": "image", "data": "A".repeat(PREVIEW_MEDIA_BYTES_MAX), "mimeType": "image/png" });
     let result = json!({ "content": [image] }).to_string();
-    let preview = Preview::of(&result, MAX).expect("it is large");
+    let preview = ResultPreview::of(&result, MAX).expect("it is large");
     assert_eq!(preview.next(), Some(0));
 }
 
@@ -115,16 +115,16 @@ fn a_text_of_a_resource_is_text() {
     let text = text(2000);
     let resource = json!({ "type": "resource", "resource": { "uri": "a:b", "text": text } });
     let result = json!({ "content": [resource] }).to_string();
-    let preview = Preview::of(&result, MAX).expect("it is large");
+    let preview = ResultPreview::of(&result, MAX).expect("it is large");
     assert_eq!(preview.document().text(), format!("a:b:\n{text}"));
 }
 
 #[test]
 fn where_the_rest_is_not_kept_that_is_said() {
     let result = json!({ "content": [{ "type": "text", "text": text(2000) }] }).to_string();
-    let preview = Preview::of(&result, MAX).expect("it is large");
+    let preview = ResultPreview::of(&result, MAX).expect("it is large");
     let shown: Value =
-        serde_json::from_str(&preview.to_result(&id(), Tool::RunTool, None)).expect("JSON");
+        serde_json::from_str(&preview.to_result(&id(), MetaTool::RunTool, None)).expect("JSON");
     insta::assert_snapshot!(shown["content"][0]["text"].as_str().expect("words"), @"This is a preview: 6692 of 30890 bytes of the result. The rest is too large to be kept: ask the tool for less.");
     assert_eq!(shown["structuredContent"]["preview"], shown["_meta"][META_KEY]);
 }
@@ -133,8 +133,8 @@ fn where_the_rest_is_not_kept_that_is_said() {
 fn what_is_beside_the_content_stays_unless_it_is_large() {
     let result =
         format!(r#"{{"content":[],"x":1e400,"y":"{}","_meta":{{"z":1}}}}"#, "y".repeat(100_000));
-    let preview = Preview::of(&result, MAX).expect("it is large");
-    let rendered = preview.to_result(&id(), Tool::Call, None);
+    let preview = ResultPreview::of(&result, MAX).expect("it is large");
+    let rendered = preview.to_result(&id(), MetaTool::Call, None);
     assert!(rendered.contains(r#""x":1e400"#) && rendered.contains(r#""z":1"#));
     assert!(!rendered.contains("yyy"));
 }
@@ -157,11 +157,11 @@ proptest! {
             result["structuredContent"] = json!({ "a": texts.iter().map(|(text, _)| text).collect::<Vec<_>>() });
         }
         let result = result.to_string();
-        let Some(preview) = Preview::of(&result, MAX) else {
+        let Some(preview) = ResultPreview::of(&result, MAX) else {
             prop_assert!(result.len() <= MAX);
             return Ok(());
         };
-        let rendered = preview.to_result(&id(), Tool::Call, Some(&"C".repeat(27)));
+        let rendered = preview.to_result(&id(), MetaTool::Call, Some(&"C".repeat(27)));
         prop_assert!(serde_json::from_str::<Value>(&rendered).is_ok());
         // Each block has a frame of its own.
         prop_assert!(rendered.len() <= MAX + PREVIEW_BLOCKS_MAX * 100, "{}", rendered.len());
@@ -171,8 +171,8 @@ proptest! {
     #[test]
     fn no_text_is_too_odd(text in ".{0,60}") {
         for max in [0, 10] {
-            if let Some(preview) = Preview::of(&text, max) {
-                let rendered = preview.to_result(&id(), Tool::Call, None);
+            if let Some(preview) = ResultPreview::of(&text, max) {
+                let rendered = preview.to_result(&id(), MetaTool::Call, None);
                 prop_assert!(serde_json::from_str::<Value>(&rendered).is_ok());
             }
         }

@@ -12,11 +12,11 @@ use jsonschema::{
 use serde_json::{Map, Value};
 
 use super::{
-    Misfit, Unchecked, Verdict,
-    metered::{Costs, Metered, MeteredValue},
-    prepared::{MARK, Prepared},
+    ArgumentMismatch, ArgumentVerdict, UncheckedArguments,
+    metered::{MeteredArguments, MeteredValue, StepCosts},
+    prepared::{BoundedSchema, MARK},
     problem,
-    steps::{Stopped, spend, within},
+    steps::{CheckStopped, spend, within},
 };
 use crate::{
     compute::StopFlag,
@@ -30,11 +30,11 @@ use crate::{
 };
 
 /// A schema as it was understood.
-pub(super) struct Compiled {
-    validator: Validator<Metered>,
+pub(super) struct CompiledSchema {
+    validator: Validator<MeteredArguments>,
     /// As its server wrote it: a tree of it would take ten times as much, and only problems need one.
     schema: Box<str>,
-    costs: Costs,
+    costs: StepCosts,
     /// The fields that arguments may have, where the schema names all that it knows of.
     fields: BTreeSet<String>,
     /// About the memory that it takes, in bytes.
@@ -47,7 +47,7 @@ pub(super) struct Compiled {
 /// The keyword that spends a step when it is compiled, and does nothing else.
 struct Mark;
 
-impl<'i> Keyword<'i, Metered> for Mark {
+impl<'i> Keyword<'i, MeteredArguments> for Mark {
     fn validate(&self, _: MeteredValue<'i>) -> Result<(), ValidationError<'i>> {
         Ok(())
     }
@@ -61,19 +61,19 @@ fn mark<'a>(
     _: &'a Map<String, Value>,
     _: &'a Value,
     path: Location,
-) -> Result<Box<dyn for<'i> Keyword<'i, Metered>>, ValidationError<'a>> {
+) -> Result<Box<dyn for<'i> Keyword<'i, MeteredArguments>>, ValidationError<'a>> {
     spend(1 + path.as_str().len() as u64 / 64);
     Ok(Box::new(Mark))
 }
 
-impl Compiled {
+impl CompiledSchema {
     /// Reads a schema: as one of draft 2020-12, unless it says which other one it is of.
-    pub(super) fn new(text: &str) -> Result<Self, Unchecked> {
+    pub(super) fn new(text: &str) -> Result<Self, UncheckedArguments> {
         let schema: Value = serde_json::from_str(text).map_err(|error| unusable(&error))?;
         let fields = fields_of(&schema);
-        let (prepared, _) = within(COMPILE_STEPS_MAX, None, || Prepared::new(schema));
-        let Prepared { schema: prepared, costs, patterns_weight } =
-            prepared.map_err(|_| Unchecked::TooCostly)??;
+        let (prepared, _) = within(COMPILE_STEPS_MAX, None, || BoundedSchema::new(schema));
+        let BoundedSchema { schema: prepared, costs, patterns_weight } =
+            prepared.map_err(|_| UncheckedArguments::TooCostly)??;
         let patterns = PatternOptions::regex()
             .size_limit(PATTERN_COMPILED_BYTES_MAX)
             .dfa_size_limit(PATTERN_STATES_BYTES_MAX);
@@ -82,15 +82,16 @@ impl Compiled {
             .backtrack_limit(PATTERN_BACKTRACKS_MAX)
             .size_limit(PATTERN_COMPILED_BYTES_MAX)
             .dfa_size_limit(PATTERN_STATES_BYTES_MAX);
-        let options =
-            || ValidationOptions::<_, Metered>::default().offline().with_keyword(MARK, mark);
+        let options = || {
+            ValidationOptions::<_, MeteredArguments>::default().offline().with_keyword(MARK, mark)
+        };
         let (built, steps) = within(COMPILE_STEPS_MAX, None, || {
             options()
                 .with_pattern_options(patterns)
                 .build(&prepared)
                 .or_else(|_| options().with_pattern_options(looking).build(&prepared))
         });
-        let validator = built.map_err(|_| Unchecked::TooCostly)?;
+        let validator = built.map_err(|_| UncheckedArguments::TooCostly)?;
         let validator = validator.map_err(|error| unusable(&error.masked()))?;
         let n_bytes = text.len()
             + fields.iter().map(|name| name.len() + size_of::<String>()).sum::<usize>()
@@ -144,24 +145,24 @@ impl Compiled {
         args: &str,
         steps: u64,
         stop: Option<&StopFlag>,
-    ) -> Result<Verdict, Stopped> {
+    ) -> Result<ArgumentVerdict, CheckStopped> {
         let Ok(args) = serde_json::from_str::<Value>(args) else {
-            return Ok(Verdict::Unchecked(Unchecked::Unreadable));
+            return Ok(ArgumentVerdict::Unchecked(UncheckedArguments::Unreadable));
         };
         let verdict = within(steps, stop, || self.verdict(&args)).0?;
-        if verdict != Verdict::Fits {
+        if verdict != ArgumentVerdict::Fits {
             return Ok(verdict);
         }
         // A guess, which may cost little and is left out else.
         let doubts =
             within(CHECK_STEPS_INLINE_MAX, stop, || problem::misspelt(&args, &self.fields));
         Ok(match doubts.0 {
-            Ok(doubts) if !doubts.is_empty() => Verdict::Doubtful(doubts),
-            Ok(_) | Err(_) => Verdict::Fits,
+            Ok(doubts) if !doubts.is_empty() => ArgumentVerdict::Doubtful(doubts),
+            Ok(_) | Err(_) => ArgumentVerdict::Fits,
         })
     }
 
-    fn verdict(&self, args: &Value) -> Verdict {
+    fn verdict(&self, args: &Value) -> ArgumentVerdict {
         let (mut problems, mut schema) = (Vec::new(), None);
         for error in self.validator.iter_errors(MeteredValue::root(args, self.costs)) {
             // Nobody knows whether it matches: the server may find out.
@@ -178,11 +179,11 @@ impl Compiled {
             }
         }
         if problems.is_empty() {
-            return Verdict::Fits;
+            return ArgumentVerdict::Fits;
         }
         let has_more = problems.len() > PROBLEMS_MAX;
         problems.truncate(PROBLEMS_MAX);
-        Verdict::Wrong(Misfit { problems, has_more })
+        ArgumentVerdict::Wrong(ArgumentMismatch { problems, has_more })
     }
 }
 
@@ -214,6 +215,6 @@ fn fields_of(schema: &Value) -> BTreeSet<String> {
     }
 }
 
-fn unusable(error: &dyn std::fmt::Display) -> Unchecked {
-    Unchecked::Unusable(redact::cut(&error.to_string(), QUOTE_BYTES_MAX).into())
+fn unusable(error: &dyn std::fmt::Display) -> UncheckedArguments {
+    UncheckedArguments::Unusable(redact::cut(&error.to_string(), QUOTE_BYTES_MAX).into())
 }

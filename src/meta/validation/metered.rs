@@ -26,12 +26,12 @@ const ERROR_STEPS: u64 = 500;
 
 thread_local! {
     /// The costs of the check that runs on this thread.
-    static COSTS: Cell<Costs> = const { Cell::new(Costs { text: 0, name: 0, repeated_bytes: 0 }) };
+    static COSTS: Cell<StepCosts> = const { Cell::new(StepCosts { text: 0, name: 0, repeated_bytes: 0 }) };
 }
 
 /// The costs of looks that depend on the schema.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Costs {
+pub(super) struct StepCosts {
     /// The weight of the heaviest pattern that a text is matched against.
     pub(super) text: u64,
     /// The weight of the patterns that the name of a member is matched against.
@@ -41,7 +41,7 @@ pub(super) struct Costs {
 }
 
 /// The representation of arguments that spend steps.
-pub(super) struct Metered;
+pub(super) struct MeteredArguments;
 
 /// A value of the arguments.
 #[derive(Clone, Copy)]
@@ -88,7 +88,7 @@ fn matching(bytes: usize, weight: u64) -> u64 {
 impl<'a> MeteredValue<'a> {
     /// Returns the arguments as a whole. Looks at them cost this until the next ones are checked on
     /// this thread.
-    pub(super) fn root(value: &'a Value, costs: Costs) -> Self {
+    pub(super) fn root(value: &'a Value, costs: StepCosts) -> Self {
         COSTS.set(costs);
         Self { value, path_bytes: 0 }
     }
@@ -98,7 +98,7 @@ impl<'a> MeteredValue<'a> {
     }
 }
 
-impl Json for Metered {
+impl Json for MeteredArguments {
     type Node<'a> = MeteredValue<'a>;
     type PreparedKey = String;
     type StringBuffer = Value;
@@ -121,7 +121,7 @@ impl Json for Metered {
     }
 }
 
-impl<'a> Node<'a, Metered> for MeteredValue<'a> {
+impl<'a> Node<'a, MeteredArguments> for MeteredValue<'a> {
     type Object = MeteredObject<'a>;
     type Array = MeteredArray<'a>;
     type Number = &'a Number;
@@ -183,7 +183,7 @@ impl<'a> Node<'a, Metered> for MeteredValue<'a> {
     }
 }
 
-impl<'a> Object<'a, Metered> for MeteredObject<'a> {
+impl<'a> Object<'a, MeteredArguments> for MeteredObject<'a> {
     type Node = MeteredValue<'a>;
     type MemberName = &'a str;
     type MembersIter = MeteredMembers<'a>;
@@ -213,7 +213,7 @@ impl<'a> Iterator for MeteredMembers<'a> {
     }
 }
 
-impl<'a> Array<'a, Metered> for MeteredArray<'a> {
+impl<'a> Array<'a, MeteredArguments> for MeteredArray<'a> {
     type Node = MeteredValue<'a>;
     type ElementsIter = MeteredItems<'a>;
 
@@ -317,9 +317,11 @@ mod tests {
     use super::{super::steps::within, *};
 
     fn is_unique(items: &Value) -> bool {
-        let of = MeteredValue::root(items, Costs::default());
+        let of = MeteredValue::root(items, StepCosts::default());
         let array = MeteredArray { items: items.as_array().expect("an array"), of };
-        within(u64::MAX, None, || Array::<Metered>::is_unique(&array)).0.expect("enough steps")
+        within(u64::MAX, None, || Array::<MeteredArguments>::is_unique(&array))
+            .0
+            .expect("enough steps")
     }
 
     #[test]
@@ -342,9 +344,9 @@ mod tests {
         // These have the same digest: a float cannot tell them apart.
         let items: Vec<u64> = (0..1000).map(|n| u64::MAX - n).collect();
         let items = json!(items);
-        let of = MeteredValue::root(&items, Costs::default());
+        let of = MeteredValue::root(&items, StepCosts::default());
         let array = MeteredArray { items: items.as_array().expect("an array"), of };
-        let (_, spent) = within(u64::MAX, None, || Array::<Metered>::is_unique(&array));
+        let (_, spent) = within(u64::MAX, None, || Array::<MeteredArguments>::is_unique(&array));
         assert!(spent > 300_000, "{spent}");
     }
 }

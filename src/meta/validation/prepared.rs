@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use regex_syntax::hir::{Class, Hir, HirKind};
 use serde_json::{Map, Value, json};
 
-use super::{metered::Costs, steps::spend};
+use super::{metered::StepCosts, steps::spend};
 use crate::config::defaults::{
     PATTERN_BYTES_MAX, PATTERN_WEIGHT_MAX, PATTERNS_WEIGHT_MAX, REFERENCE_CHAIN_MAX,
     SCHEMA_DEPTH_MAX, SUBSCHEMAS_MAX, UNEVALUATED_REFERENCES_MAX,
@@ -87,16 +87,16 @@ pub enum TooComplex {
 }
 
 /// A schema within bounds.
-pub(super) struct Prepared {
+pub(super) struct BoundedSchema {
     /// What is compiled.
     pub(super) schema: Value,
     /// The costs of looks at arguments.
-    pub(super) costs: Costs,
+    pub(super) costs: StepCosts,
     /// About how many states all of its patterns have.
     pub(super) patterns_weight: u64,
 }
 
-impl Prepared {
+impl BoundedSchema {
     /// Makes `schema` ready, and spends steps where that takes more than a look at each part.
     pub(super) fn new(mut schema: Value) -> Result<Self, TooComplex> {
         if is_marked(&schema) {
@@ -132,7 +132,7 @@ struct Walk {
     has_resources: bool,
     has_unevaluated: bool,
     patterns_weight: u64,
-    costs: Costs,
+    costs: StepCosts,
 }
 
 impl Walk {

@@ -42,7 +42,7 @@ const TOLD: [&str; 15] = [
 
 /// One thing that is wrong with arguments.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Problem {
+pub struct ArgumentProblem {
     /// Where, as `a.b[0]`; empty for the arguments as a whole.
     pub field: String,
     /// What.
@@ -52,7 +52,7 @@ pub struct Problem {
 }
 
 /// Source: seed 001, "Field 'a.b': …".
-impl fmt::Display for Problem {
+impl fmt::Display for ArgumentProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.field.as_str() {
             "" => write!(f, "The arguments: {}", self.message),
@@ -62,7 +62,11 @@ impl fmt::Display for Problem {
 }
 
 /// Adds what an error of a validator says to `problems`; `schema` is that of all arguments.
-pub(super) fn add(error: &ValidationError<'_>, schema: &Value, problems: &mut Vec<Problem>) {
+pub(super) fn add(
+    error: &ValidationError<'_>,
+    schema: &Value,
+    problems: &mut Vec<ArgumentProblem>,
+) {
     let place = dotted(error.instance_path().as_str());
     // The last part of the path is the keyword.
     let path = error.schema_path().as_str();
@@ -71,7 +75,7 @@ pub(super) fn add(error: &ValidationError<'_>, schema: &Value, problems: &mut Ve
     match error.kind() {
         Kind::Required { property } => {
             let name = property.as_str().unwrap_or_default();
-            problems.push(Problem {
+            problems.push(ArgumentProblem {
                 field: within(&place, name),
                 message: match written_for(name, error.instance(), properties) {
                     Some(other) => format!("it is missing; did you write `{other}` for it?"),
@@ -83,10 +87,14 @@ pub(super) fn add(error: &ValidationError<'_>, schema: &Value, problems: &mut Ve
         Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
             for name in unexpected.iter().take(PROBLEMS_MAX + 1) {
                 let message = unknown(name, properties);
-                problems.push(Problem { field: within(&place, name), message, expected: None });
+                problems.push(ArgumentProblem {
+                    field: within(&place, name),
+                    message,
+                    expected: None,
+                });
             }
         }
-        _ => problems.push(Problem {
+        _ => problems.push(ArgumentProblem {
             field: place,
             message: message(error),
             expected: parent
@@ -98,7 +106,7 @@ pub(super) fn add(error: &ValidationError<'_>, schema: &Value, problems: &mut Ve
 
 /// Returns what may be misspelt in arguments that fit, as the schema allows fields besides the `known`
 /// ones.
-pub(super) fn misspelt(args: &Value, known: &BTreeSet<String>) -> Vec<Problem> {
+pub(super) fn misspelt(args: &Value, known: &BTreeSet<String>) -> Vec<ArgumentProblem> {
     let Some(args) = args.as_object().filter(|_| !known.is_empty()) else { return Vec::new() };
     let strangers = args.keys().filter(|name| !known.contains(*name)).take(LISTED_MAX);
     let doubts = strangers.filter_map(|name| {
@@ -106,7 +114,7 @@ pub(super) fn misspelt(args: &Value, known: &BTreeSet<String>) -> Vec<Problem> {
         let open = known.iter().filter(|known| !args.contains_key(*known)).map(String::as_str);
         let meant = similar::misspelt(name, open)?;
         let message = format!("the tool knows no such field; did you mean `{meant}`?");
-        Some(Problem { field: name.clone(), message, expected: None })
+        Some(ArgumentProblem { field: name.clone(), message, expected: None })
     });
     doubts.take(PROBLEMS_MAX).collect()
 }

@@ -3,7 +3,7 @@
 //! A schema of a few lines can ask for more work than any machine does in a year. So each look at a
 //! value of the arguments spends a step, and the step that is one too many unwinds the whole check:
 //! an error alone would leave the other branches of an `anyOf` to be visited. The unwinding carries a
-//! [`Stopped`] and never reaches the panic hook.
+//! [`CheckStopped`] and never reaches the panic hook.
 
 use std::{
     cell::{Cell, RefCell},
@@ -15,7 +15,7 @@ use crate::{compute::StopFlag, config::defaults::CHECK_STACK_BYTES_MAX};
 
 /// The reason for which a check was stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stopped {
+pub(super) enum CheckStopped {
     /// It has spent its steps.
     Spent,
     /// It is nested deeper than the stack of its thread allows.
@@ -54,7 +54,7 @@ pub(super) fn within<T>(
     steps: u64,
     stop: Option<&StopFlag>,
     work: impl FnOnce() -> T,
-) -> (Result<T, Stopped>, u64) {
+) -> (Result<T, CheckStopped>, u64) {
     METER.with(|meter| {
         meter.left.set(steps);
         meter.look_at.set(steps.saturating_sub(LOOK_EVERY));
@@ -66,7 +66,7 @@ pub(super) fn within<T>(
         let spent = steps - meter.left.get();
         match outcome {
             Ok(value) => (Ok(value), spent),
-            Err(payload) => match payload.downcast::<Stopped>() {
+            Err(payload) => match payload.downcast::<CheckStopped>() {
                 Ok(stopped) => (Err(*stopped), spent),
                 Err(panic) => resume_unwind(panic),
             },
@@ -79,24 +79,24 @@ pub(super) fn spend(steps: u64) {
     METER.with(|meter| {
         let Some(left) = meter.left.get().checked_sub(steps) else {
             meter.left.set(0);
-            leave(Stopped::Spent)
+            leave(CheckStopped::Spent)
         };
         meter.left.set(left);
         if stack_address().abs_diff(meter.base.get()) > CHECK_STACK_BYTES_MAX {
-            leave(Stopped::Deep);
+            leave(CheckStopped::Deep);
         }
         if left < meter.look_at.get() {
             meter.look_at.set(left.saturating_sub(LOOK_EVERY));
             let is_unwanted =
                 meter.stop.borrow().as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed));
             if is_unwanted {
-                leave(Stopped::Unwanted);
+                leave(CheckStopped::Unwanted);
             }
         }
     });
 }
 
-fn leave(reason: Stopped) -> ! {
+fn leave(reason: CheckStopped) -> ! {
     resume_unwind(Box::new(reason))
 }
 
@@ -126,15 +126,15 @@ mod tests {
                 spend(1);
             }
         });
-        assert_eq!((outcome, spent), (Err::<(), _>(Stopped::Spent), 100));
-        assert_eq!(within(u64::MAX, None, || forever(1)).0, Err(Stopped::Deep));
+        assert_eq!((outcome, spent), (Err::<(), _>(CheckStopped::Spent), 100));
+        assert_eq!(within(u64::MAX, None, || forever(1)).0, Err(CheckStopped::Deep));
         let gone = StopFlag::new(AtomicBool::new(true));
         let (outcome, spent) = within(u64::MAX, Some(&gone), || {
             loop {
                 spend(1);
             }
         });
-        assert_eq!(outcome, Err::<(), _>(Stopped::Unwanted));
+        assert_eq!(outcome, Err::<(), _>(CheckStopped::Unwanted));
         assert!(spent <= LOOK_EVERY + 1, "{spent}");
     }
 

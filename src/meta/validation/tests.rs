@@ -5,16 +5,20 @@ use proptest::prelude::*;
 use super::*;
 use crate::config::defaults::PROBLEMS_MAX;
 
-fn check(schema: &Value, args: &Value) -> Verdict {
-    Validators::default().check(Account::Unknown, &schema.to_string(), &args.to_string(), None)
+fn check(schema: &Value, args: &Value) -> ArgumentVerdict {
+    SchemaCache::default().check(Account::Unknown, &schema.to_string(), &args.to_string(), None)
 }
 
 fn lines(schema: &Value, args: &Value) -> Vec<String> {
     match check(schema, args) {
-        Verdict::Wrong(misfit) => misfit.problems.iter().map(Problem::to_string).collect(),
-        Verdict::Doubtful(doubts) => doubts.iter().map(Problem::to_string).collect(),
-        Verdict::Fits => Vec::new(),
-        Verdict::Unchecked(reason) => panic!("{reason}"),
+        ArgumentVerdict::Wrong(misfit) => {
+            misfit.problems.iter().map(ArgumentProblem::to_string).collect()
+        }
+        ArgumentVerdict::Doubtful(doubts) => {
+            doubts.iter().map(ArgumentProblem::to_string).collect()
+        }
+        ArgumentVerdict::Fits => Vec::new(),
+        ArgumentVerdict::Unchecked(reason) => panic!("{reason}"),
     }
 }
 
@@ -41,8 +45,8 @@ fn schema() -> Value {
 #[test]
 fn what_fits_fits() {
     let args = json!({ "branch": "main", "limit": 5, "author": { "email": "a@b", "x": 1 } });
-    assert_eq!(check(&schema(), &args), Verdict::Fits);
-    assert_eq!(check(&json!({ "type": "object" }), &json!({ "a": 1 })), Verdict::Fits);
+    assert_eq!(check(&schema(), &args), ArgumentVerdict::Fits);
+    assert_eq!(check(&json!({ "type": "object" }), &json!({ "a": 1 })), ArgumentVerdict::Fits);
 }
 
 #[test]
@@ -52,8 +56,10 @@ fn a_field_that_may_be_misspelt_is_told_although_others_are_allowed() {
         "properties": { "message": { "type": "string" }, "limit": { "type": "integer" } },
     });
     let doubts = |args: &Value| match check(&schema, args) {
-        Verdict::Doubtful(doubts) => doubts.iter().map(Problem::to_string).collect(),
-        Verdict::Fits => Vec::<String>::new(),
+        ArgumentVerdict::Doubtful(doubts) => {
+            doubts.iter().map(ArgumentProblem::to_string).collect()
+        }
+        ArgumentVerdict::Fits => Vec::<String>::new(),
         other => panic!("{other:?}"),
     };
     let told = |name: &str, meant: &str| {
@@ -77,7 +83,7 @@ fn a_field_that_may_be_misspelt_is_told_although_others_are_allowed() {
     // Where a schema may know of more fields, nothing is guessed.
     let mut open = schema.clone();
     open["patternProperties"] = json!({ "^m": {} });
-    assert_eq!(check(&open, &json!({ "msg": 1 })), Verdict::Fits);
+    assert_eq!(check(&open, &json!({ "msg": 1 })), ArgumentVerdict::Fits);
 }
 
 #[test]
@@ -154,7 +160,8 @@ fn of_several_forms_the_nearest_is_told() {
 
 #[test]
 fn the_error_has_all_that_it_takes_to_do_better() {
-    let Verdict::Wrong(misfit) = check(&schema(), &json!({ "limit": 0, "stat": "open" })) else {
+    let ArgumentVerdict::Wrong(misfit) = check(&schema(), &json!({ "limit": 0, "stat": "open" }))
+    else {
         panic!("it does not fit")
     };
     let error = misfit.to_error(&ToolId::new("git", "log"));
@@ -177,13 +184,15 @@ fn the_error_has_all_that_it_takes_to_do_better() {
 #[test]
 fn only_so_many_problems_are_told_and_a_long_value_is_not_repeated() {
     let args = json!({ "tags": vec![json!({ "x": "y".repeat(10_000) }); 1000] });
-    let Verdict::Wrong(misfit) = check(&schema(), &args) else { panic!("it does not fit") };
+    let ArgumentVerdict::Wrong(misfit) = check(&schema(), &args) else { panic!("it does not fit") };
     assert!(misfit.has_more && misfit.problems.len() == PROBLEMS_MAX);
     assert!(misfit.to_error(&ToolId::new("a", "b")).to_result().len() < 8000);
 
     let many: serde_json::Map<String, Value> =
         (0..10_000).map(|n| (format!("{n}{}", "x".repeat(1000)), json!(1))).collect();
-    let Verdict::Wrong(misfit) = check(&schema(), &Value::Object(many)) else { panic!("it") };
+    let ArgumentVerdict::Wrong(misfit) = check(&schema(), &Value::Object(many)) else {
+        panic!("it")
+    };
     assert!(misfit.to_error(&ToolId::new("a", "b")).to_result().len() < 16_000);
 }
 
@@ -198,12 +207,12 @@ fn a_schema_that_cannot_be_used_lets_the_call_through() {
         (json!({ "description": "x".repeat(SCHEMA_BYTES_MAX) }), "larger than"),
     ] {
         match check(&schema, &json!({})) {
-            Verdict::Unchecked(why) => assert!(why.to_string().contains(reason), "{why}"),
+            ArgumentVerdict::Unchecked(why) => assert!(why.to_string().contains(reason), "{why}"),
             other => panic!("{schema}: {other:?}"),
         }
     }
-    let verdict = Validators::default().check(Account::Unknown, "{}", r#"{"a":1e400}"#, None);
-    assert_eq!(verdict, Verdict::Unchecked(Unchecked::Unreadable));
+    let verdict = SchemaCache::default().check(Account::Unknown, "{}", r#"{"a":1e400}"#, None);
+    assert_eq!(verdict, ArgumentVerdict::Unchecked(UncheckedArguments::Unreadable));
 }
 
 #[test]
@@ -213,11 +222,11 @@ fn a_pattern_may_look_around_and_is_given_up_where_that_takes_long() {
         "bomb": { "pattern": "^(?=a)((a+)+)+(?!b)$" },
         "n": { "type": "integer" },
     } });
-    assert_eq!(check(&schema, &json!({ "mail": "a.b@c.d", "n": 1 })), Verdict::Fits);
+    assert_eq!(check(&schema, &json!({ "mail": "a.b@c.d", "n": 1 })), ArgumentVerdict::Fits);
     let wrong = lines(&schema, &json!({ "mail": "a..b@c.d", "n": "1" }));
     assert_eq!(wrong.len(), 2, "{wrong:?}");
     let long = format!("{}!", "a".repeat(5000));
-    assert_eq!(check(&schema, &json!({ "bomb": long })), Verdict::Fits);
+    assert_eq!(check(&schema, &json!({ "bomb": long })), ArgumentVerdict::Fits);
 }
 
 #[test]
@@ -227,7 +236,7 @@ fn a_schema_is_of_the_draft_that_it_says() {
     old["$schema"] = json!("http://json-schema.org/draft-07/schema#");
     let args = json!({ "a": [1] });
     assert_eq!(lines(&old, &args), ["Field 'a[0]': it must be a string, not a number"]);
-    assert!(matches!(check(&tuple, &args), Verdict::Unchecked(_)));
+    assert!(matches!(check(&tuple, &args), ArgumentVerdict::Unchecked(_)));
     let new = json!({ "properties": { "a": { "prefixItems": [{ "type": "string" }] } } });
     assert_eq!(lines(&new, &args), ["Field 'a[0]': it must be a string, not a number"]);
 }
@@ -254,7 +263,7 @@ fn a_schema_that_refers_to_itself_comes_to_an_end() {
 
 #[test]
 fn only_what_takes_no_time_is_checked_at_once() {
-    let validators = Validators::default();
+    let validators = SchemaCache::default();
     let (schema, broken) = (r#"{"required":["a"]}"#, "{");
     for schema in [schema, broken] {
         assert_eq!(
@@ -274,16 +283,19 @@ fn only_what_takes_no_time_is_checked_at_once() {
     let too_large = " ".repeat(SCHEMA_BYTES_MAX + 1);
     assert!(matches!(
         validators.check_briefly(Account::Unknown, &too_large, "{}"),
-        Some(Verdict::Unchecked(_))
+        Some(ArgumentVerdict::Unchecked(_))
     ));
 }
 
 #[test]
 fn what_was_understood_once_is_kept_and_the_one_used_longest_ago_goes() {
-    let validators = Validators::default();
+    let validators = SchemaCache::default();
     let schema = |n: usize| format!(r#"{{"title":"{n}"}}"#);
     for n in 0..VALIDATORS_MAX {
-        assert_eq!(validators.check(Account::Unknown, &schema(n), "{}", None), Verdict::Fits);
+        assert_eq!(
+            validators.check(Account::Unknown, &schema(n), "{}", None),
+            ArgumentVerdict::Fits
+        );
     }
     let known = |n| {
         validators.lock(|cache| cache.known.contains_key(&Key::from(Sha256::digest(schema(n)))))
@@ -313,7 +325,7 @@ proptest! {
         ],
         args in prop_oneof![Just(json!({})), Just(json!({ "x": 1 })), Just(json!({ "x": { "x": [] } }))],
     ) {
-        if let Verdict::Wrong(misfit) = check(&json!({ (keyword): value }), &args) {
+        if let ArgumentVerdict::Wrong(misfit) = check(&json!({ (keyword): value }), &args) {
             prop_assert!(!misfit.to_error(&ToolId::new("a", "b")).text().is_empty());
         }
     }

@@ -5,46 +5,46 @@ use std::sync::Arc;
 use tokio::time::{self, Instant};
 
 use super::{
-    Keeper, WaitsFor,
-    dial::{Dialled, Refused},
+    Supervisor, WaitsFor,
+    dial::{ConnectRefusal, NewConnection},
 };
 use crate::{
-    connection::{Connection, Party},
+    connection::{Connection, ConnectionOwner},
     holder::Holder,
     pool::{
         error::SlotError,
-        life::{Life, State},
-        roster::Seat,
+        life::{ConnectionLifecycle, LifecycleState},
+        roster::ConnectionPermit,
     },
 };
 
 /// A lease of a connection: as long as there is one, the connection is in use.
 #[derive(Debug)]
-pub(in crate::pool) struct Claim {
-    keeper: Arc<Keeper>,
+pub(in crate::pool) struct ConnectionClaim {
+    keeper: Arc<Supervisor>,
     generation: u64,
 }
 
 /// Somebody who waits for a connection.
-struct Asking<'a>(&'a Keeper);
+struct Asking<'a>(&'a Supervisor);
 
-impl Keeper {
+impl Supervisor {
     /// Returns the connection if there is one that takes requests, and a lease of it.
-    pub(in crate::pool) fn claim(self: &Arc<Self>) -> Option<(Arc<Connection>, Claim)> {
+    pub(in crate::pool) fn claim(self: &Arc<Self>) -> Option<(Arc<Connection>, ConnectionClaim)> {
         let connection = self.live()?;
         let claim = self.claim_of(&connection)?;
         Some((connection, claim))
     }
 
-    fn claim_of(self: &Arc<Self>, connection: &Connection) -> Option<Claim> {
+    fn claim_of(self: &Arc<Self>, connection: &Connection) -> Option<ConnectionClaim> {
         let generation = connection.generation();
         let mut state = self.state();
-        let is_there = matches!(state.life.state(), State::Idle | State::Active);
+        let is_there = matches!(state.life.state(), LifecycleState::Idle | LifecycleState::Active);
         if !is_there || state.generation != generation {
             return None;
         }
-        self.note(&mut state, Life::lease)?;
-        Some(Claim { keeper: Arc::clone(self), generation })
+        self.note(&mut state, ConnectionLifecycle::lease)?;
+        Some(ConnectionClaim { keeper: Arc::clone(self), generation })
     }
 
     /// Returns the connection and a lease of it, dialling first where there is none. However many
@@ -62,7 +62,7 @@ impl Keeper {
         self: &Arc<Self>,
         holder: Holder,
         until: Option<Instant>,
-    ) -> Result<(Arc<Connection>, Option<Claim>), SlotError> {
+    ) -> Result<(Arc<Connection>, Option<ConnectionClaim>), SlotError> {
         let closing = || SlotError::Closing(self.name().clone());
         let _asking = Asking::new(self);
         loop {
@@ -72,7 +72,7 @@ impl Keeper {
             if self.origin.leaving.is_cancelled() || self.state().is_closing {
                 return Err(closing());
             }
-            if let Party::Owned(_) | Party::Exclusive = self.party {
+            if let ConnectionOwner::Owned(_) | ConnectionOwner::Exclusive = self.party {
                 self.state().holder = holder;
             }
             let mut outcome = std::pin::pin!(self.join_dial().outcome());
@@ -90,17 +90,17 @@ impl Keeper {
             };
             match outcome {
                 Some(Ok(dialled)) => {
-                    let Dialled { connection, .. } = &*dialled;
+                    let NewConnection { connection, .. } = &*dialled;
                     // One that has gone already is found out by who uses it.
                     return Ok((Arc::clone(connection), self.claim_of(connection)));
                 }
-                Some(Err(Refused::Dial { attempt, error })) => {
+                Some(Err(ConnectRefusal::Dial { attempt, error })) => {
                     return Err(SlotError::Dial { attempt, error });
                 }
                 // Nobody was there when it was to begin; now somebody is.
-                Some(Err(Refused::Deserted)) => {}
+                Some(Err(ConnectRefusal::Deserted)) => {}
                 // A flight without an outcome was taken down by a stop.
-                Some(Err(Refused::Closing)) | None => return Err(closing()),
+                Some(Err(ConnectRefusal::Closing)) | None => return Err(closing()),
             }
         }
     }
@@ -131,7 +131,7 @@ impl Keeper {
 
     /// Waits for the seats that a connection needs; `None` when nobody waits for it any more, or
     /// when it is not to be made.
-    pub(super) async fn take_seats(self: &Arc<Self>) -> Option<Vec<Seat>> {
+    pub(super) async fn take_seats(self: &Arc<Self>) -> Option<Vec<ConnectionPermit>> {
         let holder = self.state().holder;
         let seats = async {
             let this = || {
@@ -175,7 +175,7 @@ impl Keeper {
 }
 
 impl<'a> Asking<'a> {
-    fn new(keeper: &'a Keeper) -> Self {
+    fn new(keeper: &'a Supervisor) -> Self {
         keeper.state().n_asking += 1;
         Self(keeper)
     }
@@ -194,14 +194,14 @@ impl Drop for Asking<'_> {
     }
 }
 
-impl Claim {
+impl ConnectionClaim {
     /// Takes over the lease that a dial holds of the connection that it has made.
-    pub(super) fn of_dial(keeper: &Arc<Keeper>, generation: u64) -> Self {
+    pub(super) fn of_dial(keeper: &Arc<Supervisor>, generation: u64) -> Self {
         Self { keeper: Arc::clone(keeper), generation }
     }
 }
 
-impl Drop for Claim {
+impl Drop for ConnectionClaim {
     fn drop(&mut self) {
         let now = Instant::now();
         // It has failed under this request if it is gone, even if whoever watches it comes later.
@@ -211,11 +211,11 @@ impl Drop for Claim {
         let is_last = {
             let mut state = self.keeper.state();
             // The connection may have gone meanwhile, and there may be another one.
-            if state.generation != self.generation || state.life.state() != State::Active {
+            if state.generation != self.generation || state.life.state() != LifecycleState::Active {
                 return;
             }
             state.used = now;
-            self.keeper.note(&mut state, Life::release) == Some(true)
+            self.keeper.note(&mut state, ConnectionLifecycle::release) == Some(true)
         };
         if is_last {
             self.keeper.became_idle(now);

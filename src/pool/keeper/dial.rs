@@ -4,41 +4,41 @@ use std::sync::{Arc, atomic::Ordering};
 
 use tokio::time::Instant;
 
-use super::{Claim, Keeper, KeeperState, Origin};
+use super::{ConnectionClaim, KeeperState, ServerContext, Supervisor};
 use crate::{
     config::defaults,
-    connection::{Connection, DialError, Failure, Patience},
+    connection::{ConnectError, Connection, ReconnectWindow, RequestFailure},
     holder::Holder,
     pool::{
-        life::{Life, State},
-        roster::Seat,
+        life::{ConnectionLifecycle, LifecycleState},
+        roster::ConnectionPermit,
     },
     report::chain,
-    single_flight::Flight,
+    single_flight::FlightWaiter,
 };
 
 /// How a dial ends, for all who wait for it.
-pub(super) type Outcome = Result<Arc<Dialled>, Refused>;
+pub(super) type ConnectOutcome = Result<Arc<NewConnection>, ConnectRefusal>;
 
 /// A connection that was made, in use until all who have waited for it have seen it.
 #[derive(Debug)]
-pub(super) struct Dialled {
+pub(super) struct NewConnection {
     pub(super) connection: Arc<Connection>,
-    _held: Option<Claim>,
+    _held: Option<ConnectionClaim>,
 }
 
 /// Why there is no connection.
 #[derive(Clone, Debug)]
-pub(super) enum Refused {
+pub(super) enum ConnectRefusal {
     /// The dial of this number failed.
-    Dial { attempt: u64, error: Arc<DialError> },
+    Dial { attempt: u64, error: Arc<ConnectError> },
     /// It was not begun, because nobody waited for it any more.
     Deserted,
     /// It was not begun, or called off, because the server is being closed.
     Closing,
 }
 
-impl Keeper {
+impl Supervisor {
     /// Starts a dial unless there is a connection or a dial already.
     pub(in crate::pool) fn dial_soon(self: &Arc<Self>) {
         let keeper = Arc::clone(self);
@@ -47,11 +47,11 @@ impl Keeper {
         });
     }
 
-    pub(super) fn join_dial(self: &Arc<Self>) -> Flight<Outcome> {
+    pub(super) fn join_dial(self: &Arc<Self>) -> FlightWaiter<ConnectOutcome> {
         let keeper = Arc::clone(self);
         let ready = || {
             let (connection, claim) = self.claim()?;
-            Some(Ok(Arc::new(Dialled { connection, _held: Some(claim) })))
+            Some(Ok(Arc::new(NewConnection { connection, _held: Some(claim) })))
         };
         self.dials.join(self.origin.dialer.tasks(), ready, || async move {
             keeper.state().dialled_since = Some(Instant::now());
@@ -61,7 +61,7 @@ impl Keeper {
         })
     }
 
-    async fn dial(self: &Arc<Self>) -> Outcome {
+    async fn dial(self: &Arc<Self>) -> ConnectOutcome {
         if let Some(last) = self.live.load_full() {
             // Whoever watches it may not have had its turn yet.
             self.lost(&last);
@@ -76,34 +76,38 @@ impl Keeper {
         let attempt = self.origin.attempts.fetch_add(1, Ordering::Relaxed) + 1;
         tracing::debug!(mcp_server = %self.name(), generation, attempt, "dialling");
         let closing = self.closing.child_token();
-        let Origin { name, declared, dialer, .. } = &self.origin;
-        let absent = |error: &DialError| {
+        let ServerContext { name, declared, dialer, .. } = &self.origin;
+        let absent = |error: &ConnectError| {
             self.state().last_error = Some(chain(error));
             self.is_absent.send_replace(true);
         };
         let patience = {
             let mut state = self.state();
             let down_since = *state.down_since.get_or_insert_with(Instant::now);
-            Patience::until(down_since + defaults::CONNECT_PATIENCE, state.was_connected, &absent)
+            ReconnectWindow::until(
+                down_since + defaults::CONNECT_PATIENCE,
+                state.was_connected,
+                &absent,
+            )
         };
         let party = self.party.clone();
         match dialer.dial(name, declared, generation, party, closing, patience).await {
             Ok(connection) => Ok(Arc::new(self.connected(connection))),
             Err(error) => {
                 let error = self.not_connected(generation, error);
-                Err(Refused::Dial { attempt, error })
+                Err(ConnectRefusal::Dial { attempt, error })
             }
         }
     }
 
     /// Takes the seats that a connection needs, unless it has them, and begins to connect.
-    async fn be_seated(self: &Arc<Self>) -> Result<(), Refused> {
+    async fn be_seated(self: &Arc<Self>) -> Result<(), ConnectRefusal> {
         let mut taken = Vec::new();
         while !self.begin(&mut taken)? {
             taken = match self.take_seats().await {
                 Some(seats) => seats,
-                None if self.closing.is_cancelled() => return Err(Refused::Closing),
-                None => return Err(Refused::Deserted),
+                None if self.closing.is_cancelled() => return Err(ConnectRefusal::Closing),
+                None => return Err(ConnectRefusal::Deserted),
             };
         }
         Ok(())
@@ -111,24 +115,24 @@ impl Keeper {
 
     /// Begins to connect on the seats in `taken`, or on those of the last connection; `false` where
     /// there are none. Under one lock: the last connection may give its own back at any moment.
-    fn begin(&self, taken: &mut Vec<Seat>) -> Result<bool, Refused> {
+    fn begin(&self, taken: &mut Vec<ConnectionPermit>) -> Result<bool, ConnectRefusal> {
         let mut state = self.state();
         if state.is_closing {
-            return Err(Refused::Closing);
+            return Err(ConnectRefusal::Closing);
         }
         state.seats.append(taken);
         if state.seats.is_empty() {
             return Ok(false);
         }
         state.put_away = None;
-        if state.life.state() == State::Closed {
-            state.life = Life::default();
+        if state.life.state() == LifecycleState::Closed {
+            state.life = ConnectionLifecycle::default();
         }
-        self.note(&mut state, Life::dial);
+        self.note(&mut state, ConnectionLifecycle::dial);
         Ok(true)
     }
 
-    fn connected(self: &Arc<Self>, connection: Arc<Connection>) -> Dialled {
+    fn connected(self: &Arc<Self>, connection: Arc<Connection>) -> NewConnection {
         let generation = connection.generation();
         let was_absent = self.is_absent.send_replace(false);
         let mut state = self.state();
@@ -138,7 +142,7 @@ impl Keeper {
         }
         let is_closing = state.is_closing;
         if !is_closing {
-            self.note(&mut state, Life::connected);
+            self.note(&mut state, ConnectionLifecycle::connected);
         }
         state.generation = generation;
         state.down_since = None;
@@ -169,11 +173,11 @@ impl Keeper {
         tasks.spawn(Arc::clone(self).watch(Arc::clone(&connection)));
         let keeper = Arc::clone(self);
         tasks.spawn(async move { keeper.settle().await });
-        let held = (!is_closing).then(|| Claim::of_dial(self, generation));
-        Dialled { connection, _held: held }
+        let held = (!is_closing).then(|| ConnectionClaim::of_dial(self, generation));
+        NewConnection { connection, _held: held }
     }
 
-    fn not_connected(self: &Arc<Self>, generation: u64, error: DialError) -> Arc<DialError> {
+    fn not_connected(self: &Arc<Self>, generation: u64, error: ConnectError) -> Arc<ConnectError> {
         // Taken back, unless another connection has the next number already.
         let _taken = self.origin.generation.compare_exchange(
             generation,
@@ -189,7 +193,7 @@ impl Keeper {
                     mcp_server = %self.name(), error = text, hint = %error.hint(),
                     "server not connected"
                 );
-                self.note(&mut state, Life::fail);
+                self.note(&mut state, ConnectionLifecycle::fail);
             }
             state.has_failed_since = true;
             state.last_error = Some(text);
@@ -222,10 +226,11 @@ impl Keeper {
             self.live.store(None);
             match state.life.state() {
                 // The next dial goes on with them.
-                State::Connecting => Vec::new(),
-                State::Idle | State::Active | State::Failed | State::Closed => {
-                    std::mem::take(&mut state.seats)
-                }
+                LifecycleState::Connecting => Vec::new(),
+                LifecycleState::Idle
+                | LifecycleState::Active
+                | LifecycleState::Failed
+                | LifecycleState::Closed => std::mem::take(&mut state.seats),
             }
         };
         drop(seats);
@@ -242,18 +247,20 @@ impl Keeper {
             return;
         }
         match state.life.state() {
-            State::Active => {
-                self.note(&mut state, Life::fail);
+            LifecycleState::Active => {
+                self.note(&mut state, ConnectionLifecycle::fail);
             }
             // That it left our pings unanswered is a use of it that has failed.
-            State::Idle if matches!(connection.reason(), Some(Failure::Unresponsive)) => {
-                self.note(&mut state, Life::lease);
-                self.note(&mut state, Life::fail);
+            LifecycleState::Idle
+                if matches!(connection.reason(), Some(RequestFailure::Unresponsive)) =>
+            {
+                self.note(&mut state, ConnectionLifecycle::lease);
+                self.note(&mut state, ConnectionLifecycle::fail);
             }
-            State::Idle => {
-                self.note(&mut state, Life::close);
+            LifecycleState::Idle => {
+                self.note(&mut state, ConnectionLifecycle::close);
             }
-            State::Connecting | State::Failed | State::Closed => return,
+            LifecycleState::Connecting | LifecycleState::Failed | LifecycleState::Closed => return,
         }
         state.note_end(connection);
         self.origin.losses.fetch_add(1, Ordering::Relaxed);
@@ -274,7 +281,7 @@ impl KeeperState {
         self.error_lines = connection.error_lines();
         match connection.reason() {
             // That was us.
-            None | Some(Failure::Closed) => {}
+            None | Some(RequestFailure::Closed) => {}
             Some(reason) => self.last_error = Some(reason.to_string()),
         }
     }

@@ -26,16 +26,16 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    gate::Gate,
-    idle::{Idle, Loss, Stay},
-    life::{Illegal, Life, State},
-    roster::{Guest, Roster, Seat},
-    wants::Standing,
+    gate::BreakerGate,
+    idle::{EvictionCost, IdleConnection, IdleLimit},
+    life::{ConnectionLifecycle, IllegalTransition, LifecycleState},
+    roster::{ConnectionPermit, Evictable, PermitAdmission},
+    wants::DesiredState,
 };
 use crate::{
     backoff::Backoff,
-    config::{Lifecycle, Server, defaults},
-    connection::{Connection, Dialer, ListRevisions, Party},
+    config::{LifecycleConfig, ServerConfig, defaults},
+    connection::{Connection, ConnectionOwner, Dialer, ListRevisions},
     holder::Holder,
     name::ServerName,
     single_flight::SingleFlight,
@@ -46,14 +46,14 @@ mod dial;
 mod redial;
 mod settle;
 
-pub(super) use claim::Claim;
-use dial::Outcome;
+pub(super) use claim::ConnectionClaim;
+use dial::ConnectOutcome;
 
 /// What every keeper of one server needs.
 #[derive(Clone, Debug)]
-pub(super) struct Origin {
+pub(super) struct ServerContext {
     pub(super) name: ServerName,
-    pub(super) declared: Arc<Server>,
+    pub(super) declared: Arc<ServerConfig>,
     pub(super) dialer: Dialer,
     /// How many times the server was connected.
     pub(super) generation: Arc<AtomicU64>,
@@ -62,11 +62,11 @@ pub(super) struct Origin {
     /// How many connections to it were lost; what was put away is none of them.
     pub(super) losses: Arc<AtomicU64>,
     /// Whether it may be asked anything.
-    pub(super) gate: Arc<Gate>,
+    pub(super) gate: Arc<BreakerGate>,
     /// The connections of all servers.
-    pub(super) roster: Arc<Roster>,
+    pub(super) roster: Arc<PermitAdmission>,
     /// The connections of this server, where it declares how many it may have for its clients.
-    pub(super) own: Option<Arc<Roster>>,
+    pub(super) own: Option<Arc<PermitAdmission>>,
     /// Cancelled when no more requests are taken.
     pub(super) leaving: CancellationToken,
     /// Ends every connection of the server, and every dial.
@@ -75,11 +75,11 @@ pub(super) struct Origin {
 
 /// Keeps one connection to a server.
 #[derive(Debug)]
-pub(super) struct Keeper {
-    origin: Origin,
-    party: Party,
+pub(super) struct Supervisor {
+    origin: ServerContext,
+    party: ConnectionOwner,
     live: ArcSwapOption<Connection>,
-    dials: Arc<SingleFlight<Outcome>>,
+    dials: Arc<SingleFlight<ConnectOutcome>>,
     state: Mutex<KeeperState>,
     /// Told when the last one who waits for a connection has left.
     deserted: Notify,
@@ -88,7 +88,7 @@ pub(super) struct Keeper {
     /// An attempt of the dial that is under way has failed, and another one follows; or the upstream
     /// takes no connection.
     is_absent: watch::Sender<bool>,
-    standing: Mutex<Standing>,
+    standing: Mutex<DesiredState>,
     settles: Arc<SingleFlight<()>>,
     /// Ends the connection of this keeper, and its dial.
     closing: CancellationToken,
@@ -96,11 +96,11 @@ pub(super) struct Keeper {
 
 #[derive(Debug)]
 struct KeeperState {
-    life: Life,
+    life: ConnectionLifecycle,
     /// Of the connection whose leases are counted.
     generation: u64,
     /// Given back when the connection is down.
-    seats: Vec<Seat>,
+    seats: Vec<ConnectionPermit>,
     waits_for: Option<WaitsFor>,
     /// The party that its seats count for: a connection that all share counts for the service.
     holder: Holder,
@@ -143,8 +143,8 @@ enum WaitsFor {
 
 /// What status output tells of a keeper.
 #[derive(Debug)]
-pub(super) struct KeeperStatus {
-    pub(super) state: State,
+pub(super) struct SupervisorStatus {
+    pub(super) state: LifecycleState,
     /// It was closed because nobody used it.
     pub(super) is_put_away: bool,
     pub(super) last_error: Option<String>,
@@ -152,9 +152,9 @@ pub(super) struct KeeperStatus {
     pub(super) connection: Option<Arc<Connection>>,
 }
 
-impl Keeper {
+impl Supervisor {
     /// Returns a keeper of a connection for `party`; nothing is connected yet.
-    pub(super) fn new(origin: Origin, party: Party) -> Arc<Self> {
+    pub(super) fn new(origin: ServerContext, party: ConnectionOwner) -> Arc<Self> {
         let closing = origin.closing.child_token();
         Arc::new(Self {
             origin,
@@ -162,7 +162,7 @@ impl Keeper {
             live: ArcSwapOption::empty(),
             dials: SingleFlight::new(),
             state: Mutex::new(KeeperState {
-                life: Life::default(),
+                life: ConnectionLifecycle::default(),
                 generation: 0,
                 seats: Vec::new(),
                 waits_for: None,
@@ -230,8 +230,8 @@ impl Keeper {
         }
         {
             let mut state = self.state();
-            if state.life.state() != State::Closed {
-                self.note(&mut state, Life::close);
+            if state.life.state() != LifecycleState::Closed {
+                self.note(&mut state, ConnectionLifecycle::close);
             }
         }
         self.closing.cancel();
@@ -259,10 +259,10 @@ impl Keeper {
     }
 
     /// Returns what status output tells.
-    pub(super) fn status(&self) -> KeeperStatus {
+    pub(super) fn status(&self) -> SupervisorStatus {
         let connection = self.live.load_full();
         let state = self.state();
-        KeeperStatus {
+        SupervisorStatus {
             state: state.life.state(),
             is_put_away: state.put_away.is_some(),
             last_error: state.last_error.clone(),
@@ -287,7 +287,7 @@ impl Keeper {
     fn note<T>(
         &self,
         state: &mut KeeperState,
-        event: impl FnOnce(&mut Life) -> Result<T, Illegal>,
+        event: impl FnOnce(&mut ConnectionLifecycle) -> Result<T, IllegalTransition>,
     ) -> Option<T> {
         match event(&mut state.life) {
             Ok(taken) => Some(taken),
@@ -305,15 +305,15 @@ impl Keeper {
     }
 
     /// Returns how long the connection may stay when nobody uses it.
-    fn stay(&self) -> Stay {
+    fn stay(&self) -> IdleLimit {
         let declared = &self.origin.declared;
         match declared.lifecycle {
-            _ if declared.is_kept() => Stay::Always,
+            _ if declared.is_kept() => IdleLimit::Always,
             // Whoever watches something with it waits without asking.
-            _ if self.is_watched() => Stay::Own(None),
-            Lifecycle::KeepAlive { idle_timeout } => Stay::Own(idle_timeout),
-            Lifecycle::Ephemeral => Stay::Own(Some(defaults::EPHEMERAL_LINGER)),
-            Lifecycle::Pooled => Stay::Pooled(self.origin.roster.stay()),
+            _ if self.is_watched() => IdleLimit::Own(None),
+            LifecycleConfig::KeepAlive { idle_timeout } => IdleLimit::Own(idle_timeout),
+            LifecycleConfig::Ephemeral => IdleLimit::Own(Some(defaults::EPHEMERAL_LINGER)),
+            LifecycleConfig::Pooled => IdleLimit::Pooled(self.origin.roster.stay()),
         }
     }
 
@@ -322,7 +322,7 @@ impl Keeper {
         let now = Instant::now();
         {
             let mut state = self.state();
-            if state.life.state() != State::Idle {
+            if state.life.state() != LifecycleState::Idle {
                 return;
             }
             state.used = now;
@@ -339,30 +339,32 @@ impl Keeper {
     }
 }
 
-impl Guest for Keeper {
-    fn idle(&self) -> Option<Idle<()>> {
+impl Evictable for Supervisor {
+    fn idle(&self) -> Option<IdleConnection<()>> {
         let connection = self.live()?;
         let since = {
             let state = self.state();
-            (state.life.state() == State::Idle).then_some(state.used)
+            (state.life.state() == LifecycleState::Idle).then_some(state.used)
         }?;
         let loss = match () {
-            () if !connection.is_quiet() => Loss::Work,
-            () if matches!(self.party, Party::Owned(_)) || self.is_watched() => Loss::State,
-            () => Loss::Nothing,
+            () if !connection.is_quiet() => EvictionCost::Work,
+            () if matches!(self.party, ConnectionOwner::Owned(_)) || self.is_watched() => {
+                EvictionCost::State
+            }
+            () => EvictionCost::Nothing,
         };
-        Some(Idle { key: (), since, stay: self.stay(), loss, is_above_share: false })
+        Some(IdleConnection { key: (), since, stay: self.stay(), loss, is_above_share: false })
     }
 
     fn put_away(&self, is_awaited: bool) -> bool {
         let Some(connection) = self.live() else { return false };
         let seats = {
             let mut state = self.state();
-            let is_idle = state.life.state() == State::Idle;
+            let is_idle = state.life.state() == LifecycleState::Idle;
             if !is_idle || state.generation != connection.generation() {
                 return false;
             }
-            self.note(&mut state, Life::close);
+            self.note(&mut state, ConnectionLifecycle::close);
             state.put_away = Some(Arc::clone(connection.lists()));
             std::mem::take(&mut state.seats)
         };
@@ -377,7 +379,7 @@ impl Guest for Keeper {
         true
     }
 
-    fn holding(&self) -> (ServerName, State, usize) {
+    fn holding(&self) -> (ServerName, LifecycleState, usize) {
         let state = self.state();
         (self.name().clone(), state.life.state(), state.life.n_leases())
     }

@@ -7,17 +7,17 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::time;
 
-use super::{Keeper, KeeperState};
+use super::{KeeperState, Supervisor};
 use crate::{
     backoff::Backoff,
-    breaker::Incident,
+    breaker::BreakerIncident,
     config::defaults,
-    connection::Party,
+    connection::ConnectionOwner,
     holder::Holder,
-    pool::{error::SlotError, gate::Tripped},
+    pool::{error::SlotError, gate::BreakerOpen},
 };
 
-impl Keeper {
+impl Supervisor {
     /// Has the server dialled again in the background if it is to be there.
     pub(super) fn redial_later(self: &Arc<Self>, state: &mut KeeperState) {
         let is_enough = self.is_enough(state.n_redials_failed);
@@ -32,7 +32,7 @@ impl Keeper {
     /// Tells whether there is to be a connection although nobody asks for one.
     fn is_wanted(&self) -> bool {
         self.origin.declared.is_reconnected()
-            || (matches!(self.party, Party::Shared) && self.is_watched())
+            || (matches!(self.party, ConnectionOwner::Shared) && self.is_watched())
     }
 
     /// Tells whether no dial is to be made any more that nobody asks for.
@@ -80,7 +80,7 @@ impl Keeper {
             }
             match self.origin.gate.admit(Holder::SERVICE) {
                 Ok(permit) => break permit,
-                Err(Tripped { retry_in }) => time::sleep(retry_in).await,
+                Err(BreakerOpen { retry_in }) => time::sleep(retry_in).await,
             }
         };
         let outcome = self.lease(Holder::SERVICE, None).await.map(drop);
@@ -88,7 +88,7 @@ impl Keeper {
             match &outcome {
                 Ok(()) => permit.succeeded(),
                 Err(error @ SlotError::Dial { attempt, .. }) => {
-                    permit.failed(error.fault(), Some(Incident::Dial(*attempt)), error);
+                    permit.failed(error.fault(), Some(BreakerIncident::Dial(*attempt)), error);
                 }
                 // Nobody knows how it would have been.
                 Err(_) => drop(permit),

@@ -8,20 +8,20 @@ use std::{
 use serde_json::json;
 
 use super::{
-    super::wants::{Standing, Step, Wants},
-    Keeper,
+    super::wants::{ClientDemand, DesiredState, ReconcileStep},
+    Supervisor,
 };
 use crate::{
     config::defaults,
-    connection::{Connection, Failure, Limits},
-    protocol::{Message, error::INTERNAL_ERROR, jsonrpc::Part},
+    connection::{Connection, ConnectionLimits, RequestFailure},
+    protocol::{Message, error::INTERNAL_ERROR, jsonrpc::MessagePart},
 };
 
-impl Keeper {
+impl Supervisor {
     /// Notes what the clients of this connection want of the state that it has only once;
-    /// [`Keeper::settle`] brings it about. `wants` is asked for one at a time, so that the last
+    /// [`Supervisor::settle`] brings it about. `wants` is asked for one at a time, so that the last
     /// answer is the one that counts.
-    pub(in super::super) fn want(&self, wants: impl FnOnce() -> Wants) {
+    pub(in super::super) fn want(&self, wants: impl FnOnce() -> ClientDemand) {
         let is_left = {
             let mut standing = self.standing();
             let was_watched = standing.is_watched();
@@ -62,7 +62,7 @@ impl Keeper {
         }
     }
 
-    fn next_step(&self) -> Option<(Arc<Connection>, Step)> {
+    fn next_step(&self) -> Option<(Arc<Connection>, ReconcileStep)> {
         let connection = self.live()?;
         let step = self.standing().next(connection.era(), |capability| {
             connection.profile().is_some_and(|profile| profile.has(capability))
@@ -75,7 +75,7 @@ impl Keeper {
     async fn step(&self) -> bool {
         let Some((connection, step)) = self.next_step() else { return false };
         let taken = match (&step, step.request()) {
-            (Step::Watch(uris), _) => self.have_watched(&connection, uris).await,
+            (ReconcileStep::Watch(uris), _) => self.have_watched(&connection, uris).await,
             (_, Some(request)) => self.ask(&connection, &step, &request).await,
             (_, None) => return false,
         };
@@ -100,18 +100,19 @@ impl Keeper {
     async fn ask(
         &self,
         connection: &Arc<Connection>,
-        step: &Step,
+        step: &ReconcileStep,
         request: &Message,
-    ) -> Result<(), Failure> {
-        let limits = Limits { silence: defaults::SETTLE_TIMEOUT, total: defaults::SETTLE_TIMEOUT };
+    ) -> Result<(), RequestFailure> {
+        let limits =
+            ConnectionLimits { silence: defaults::SETTLE_TIMEOUT, total: defaults::SETTLE_TIMEOUT };
         // What it asks for was named by a client.
         connection.serves_client();
         let answer = connection.ask(request, limits).await?;
-        let refusal = answer.part(Part::Error).map(|error| connection.quote(error));
+        let refusal = answer.part(MessagePart::Error).map(|error| connection.quote(error));
         if let Some(error) = &refusal {
             tracing::debug!(mcp_server = %self.name(), error, ?step, "refused");
         }
-        self.standing().done(connection.generation(), step, answer.part(Part::Error));
+        self.standing().done(connection.generation(), step, answer.part(MessagePart::Error));
         Ok(())
     }
 
@@ -120,7 +121,7 @@ impl Keeper {
         &self,
         connection: &Connection,
         uris: &BTreeSet<String>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), RequestFailure> {
         connection.serves_client();
         let refused = connection.watch(uris).await?;
         for (uri, error) in &refused {
@@ -131,7 +132,7 @@ impl Keeper {
         Ok(())
     }
 
-    pub(super) fn standing(&self) -> MutexGuard<'_, Standing> {
+    pub(super) fn standing(&self) -> MutexGuard<'_, DesiredState> {
         // Held for single statements on plain data. Sessions are looked at while it is held, so it
         // is never taken by who holds one of those.
         self.standing.lock().unwrap_or_else(PoisonError::into_inner)

@@ -3,7 +3,7 @@
 use tokio::task::yield_now;
 
 use super::{
-    super::idle::{Loss, Stay},
+    super::idle::{EvictionCost, IdleLimit},
     *,
 };
 
@@ -45,15 +45,15 @@ fn happens(meanwhile: &Meanwhile) {
     }
 }
 
-impl Guest for Sitter {
-    fn idle(&self) -> Option<Idle<()>> {
+impl Evictable for Sitter {
+    fn idle(&self) -> Option<IdleConnection<()>> {
         let since = *self.idle_since.lock().expect("unpoisoned");
         happens(&self.when_seen);
-        Some(Idle {
+        Some(IdleConnection {
             key: (),
             since: since?,
-            stay: Stay::Own(Some(SECOND)),
-            loss: Loss::Nothing,
+            stay: IdleLimit::Own(Some(SECOND)),
+            loss: EvictionCost::Nothing,
             is_above_share: false,
         })
     }
@@ -65,19 +65,19 @@ impl Guest for Sitter {
         was_idle
     }
 
-    fn holding(&self) -> (ServerName, State, usize) {
-        (ServerName::new("a").expect("a name"), State::Idle, 0)
+    fn holding(&self) -> (ServerName, LifecycleState, usize) {
+        (ServerName::new("a").expect("a name"), LifecycleState::Idle, 0)
     }
 }
 
-fn weak(guest: &Arc<Sitter>) -> Weak<dyn Guest> {
+fn weak(guest: &Arc<Sitter>) -> Weak<dyn Evictable> {
     let guest: Weak<Sitter> = Arc::downgrade(guest);
     guest
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_becomes_idle_while_the_sweep_looks_is_closed_at_its_time() {
-    let roster = Roster::of_one(5);
+    let roster = PermitAdmission::of_one(5);
     let begin = Instant::now();
     let (first, other) = (Sitter::idle_since(begin), Arc::new(Sitter::default()));
     let _seats = [
@@ -104,7 +104,7 @@ async fn what_becomes_idle_while_the_sweep_looks_is_closed_at_its_time() {
 
 #[tokio::test(start_paused = true)]
 async fn one_that_waits_has_one_connection_go_whoever_looks_meanwhile() {
-    let roster = Roster::of_one(2);
+    let roster = PermitAdmission::of_one(2);
     let begin = Instant::now();
     let (first, other) = (Sitter::idle_since(begin), Sitter::idle_since(begin + SECOND));
     let _seats = [

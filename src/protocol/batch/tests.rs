@@ -113,8 +113,8 @@ proptest! {
         let answers = values.iter().enumerate().map(|(n, value)| {
             let text = Bytes::from(value.to_string());
             match n % 2 {
-                0 => Pieces::One(text),
-                _ => Pieces::Many(vec![text.slice(..1), text.slice(1..)]),
+                0 => ByteChunks::One(text),
+                _ => ByteChunks::Many(vec![text.slice(..1), text.slice(1..)]),
             }
         });
         let merged = merge(answers);

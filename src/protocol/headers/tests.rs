@@ -3,11 +3,11 @@ use serde_json::json;
 
 use super::*;
 
-fn marks(schema: &Value) -> Result<Vec<Mirrored>, MarkError> {
+fn marks(schema: &Value) -> Result<Vec<HeaderParameter>, HeaderMarkError> {
     mirrored(&schema.to_string())
 }
 
-fn of_property(property: &Value) -> Result<Vec<Mirrored>, MarkError> {
+fn of_property(property: &Value) -> Result<Vec<HeaderParameter>, HeaderMarkError> {
     marks(&json!({ "type": "object", "properties": { "a": property } }))
 }
 
@@ -79,15 +79,21 @@ fn the_marks_of_a_schema_are_found_with_their_places() {
 fn a_mark_that_is_not_as_it_must_be_spoils_its_tool() {
     let string = |mark: Value| json!({ "type": "string", "x-mcp-header": mark });
     for name in [json!(""), json!("a b"), json!("a\r\nb"), json!("ä"), json!("a:b"), json!(7)] {
-        assert!(matches!(of_property(&string(name.clone())), Err(MarkError::Name(_))), "{name}");
+        assert!(
+            matches!(of_property(&string(name.clone())), Err(HeaderMarkError::Name(_))),
+            "{name}"
+        );
     }
     for kind in [json!("number"), json!("object"), json!("array"), json!("null"), json!(["null"])] {
         let property = json!({ "type": kind, "x-mcp-header": "A" });
-        assert_eq!(of_property(&property), Err(MarkError::Kind("A".into())), "{kind}");
+        assert_eq!(of_property(&property), Err(HeaderMarkError::Kind("A".into())), "{kind}");
     }
-    assert_eq!(of_property(&json!({ "x-mcp-header": "A" })), Err(MarkError::Kind("A".into())));
+    assert_eq!(
+        of_property(&json!({ "x-mcp-header": "A" })),
+        Err(HeaderMarkError::Kind("A".into()))
+    );
     let twice = json!({ "properties": { "a": string(json!("Ab")), "b": string(json!("aB")) } });
-    assert_eq!(marks(&twice), Err(MarkError::Twice("mcp-param-ab".into())));
+    assert_eq!(marks(&twice), Err(HeaderMarkError::Twice("mcp-param-ab".into())));
     let mark = string(json!("A"));
     for misplaced in [
         json!({ "x-mcp-header": "A", "type": "object" }),
@@ -98,13 +104,14 @@ fn a_mark_that_is_not_as_it_must_be_spoils_its_tool() {
         json!({ "additionalProperties": mark }),
         json!({ "$defs": { "a": mark } }),
     ] {
-        assert!(matches!(marks(&misplaced), Err(MarkError::Place(_))), "{misplaced}");
+        assert!(matches!(marks(&misplaced), Err(HeaderMarkError::Place(_))), "{misplaced}");
     }
 }
 
 #[test]
 fn a_header_must_say_what_the_arguments_say() {
-    let argument = Mirrored { header: "mcp-param-a".into(), path: vec!["o".into(), "a".into()] };
+    let argument =
+        HeaderParameter { header: "mcp-param-a".into(), path: vec!["o".into(), "a".into()] };
     for (value, header, agrees) in [
         (json!("x"), Some("x"), true),
         (json!("x"), Some("=?base64?eA==?="), true),

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 /// Where they are; the rest is passed over.
 #[derive(Default)]
-pub(super) struct Params<'a> {
+pub(super) struct ParamSpans<'a> {
     pub(super) meta: Option<&'a RawValue>,
     pub(super) meta_token: Option<&'a RawValue>,
     pub(super) token: Option<&'a RawValue>,
@@ -50,7 +50,7 @@ enum Key {
     Other,
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Params<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for ParamSpans<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(ParamsVisitor)
     }
@@ -73,14 +73,14 @@ fn once<'de, A: MapAccess<'de>>(
 }
 
 impl<'de> Visitor<'de> for ParamsVisitor {
-    type Value = Params<'de>;
+    type Value = ParamSpans<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("parameters")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut params = Params::default();
+        let mut params = ParamSpans::default();
         while let Some(key) = map.next_key()? {
             match key {
                 Key::Meta => {
@@ -117,31 +117,31 @@ impl<'de> Visitor<'de> for ParamsVisitor {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
         while seq.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(Params::default())
+        Ok(ParamSpans::default())
     }
 
     fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
-        Ok(Params::default())
+        Ok(ParamSpans::default())
     }
 
     fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
-        Ok(Params::default())
+        Ok(ParamSpans::default())
     }
 
     fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
-        Ok(Params::default())
+        Ok(ParamSpans::default())
     }
 
     fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
-        Ok(Params::default())
+        Ok(ParamSpans::default())
     }
 
     fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
-        Ok(Params::default())
+        Ok(ParamSpans::default())
     }
 
     fn visit_unit<E>(self) -> Result<Self::Value, E> {
-        Ok(Params::default())
+        Ok(ParamSpans::default())
     }
 }
 

@@ -1,22 +1,22 @@
 //! A request whose parameters are other ones: what is not touched keeps its text.
 
 use super::Message;
-use crate::protocol::Members;
+use crate::protocol::ObjectMembers;
 
 impl Message {
     /// Returns the parameters, as JSON text.
     pub fn params(&self) -> Option<&str> {
-        Members::one(std::str::from_utf8(self.bytes()).ok()?, "params")
+        ObjectMembers::one(std::str::from_utf8(self.bytes()).ok()?, "params")
     }
 
     /// Returns the message with `params` as `edit` leaves them; without any, it has none to begin
     /// with.
     #[must_use]
-    pub fn with_params(&self, edit: impl FnOnce(&mut Members<'_>)) -> Self {
+    pub fn with_params(&self, edit: impl FnOnce(&mut ObjectMembers<'_>)) -> Self {
         let text = std::str::from_utf8(self.bytes()).unwrap_or_default();
-        let Some(mut whole) = Members::read(text) else { return self.clone() };
+        let Some(mut whole) = ObjectMembers::read(text) else { return self.clone() };
         let params = whole.get("params").unwrap_or("{}").to_owned();
-        let Some(mut params) = Members::read(&params) else { return self.clone() };
+        let Some(mut params) = ObjectMembers::read(&params) else { return self.clone() };
         edit(&mut params);
         if params.is_empty() && whole.get("params").is_none() {
             return self.clone();

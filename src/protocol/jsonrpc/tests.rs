@@ -19,17 +19,17 @@ fn a_message_that_is_nested_too_deep_is_refused_by_its_id_unless_it_is_our_own()
     assert!(Message::parse(answer(DEPTH_MAX - 1)).is_ok());
     let refused = Message::parse(answer(DEPTH_MAX)).expect_err("too deep");
     let ParseError::TooDeep { shape, id } = refused else { panic!("{refused}") };
-    assert_eq!((shape, id.as_deref()), (Shape::Response, Some("\"a\"")));
+    assert_eq!((shape, id.as_deref()), (MessageKind::Response, Some("\"a\"")));
     let ours = Message::parse_own(answer(100_000)).expect("a message");
     assert!(ours.is_too_deep());
 }
 
 #[test]
 fn the_three_shapes_are_told_apart() {
-    assert_eq!(parse(r#"{"jsonrpc":"2.0","id":1,"method":"m"}"#).shape(), Shape::Request);
-    assert_eq!(parse(r#"{"jsonrpc":"2.0","method":"m"}"#).shape(), Shape::Notification);
-    assert_eq!(parse(r#"{"jsonrpc":"2.0","id":1,"result":null}"#).shape(), Shape::Response);
-    assert_eq!(parse(r#"{"jsonrpc":"2.0","id":null,"error":{}}"#).shape(), Shape::Response);
+    assert_eq!(parse(r#"{"jsonrpc":"2.0","id":1,"method":"m"}"#).shape(), MessageKind::Request);
+    assert_eq!(parse(r#"{"jsonrpc":"2.0","method":"m"}"#).shape(), MessageKind::Notification);
+    assert_eq!(parse(r#"{"jsonrpc":"2.0","id":1,"result":null}"#).shape(), MessageKind::Response);
+    assert_eq!(parse(r#"{"jsonrpc":"2.0","id":null,"error":{}}"#).shape(), MessageKind::Response);
 }
 
 #[test]
@@ -103,9 +103,13 @@ fn an_edit_changes_its_parts_and_no_other_byte() {
         r#"{ "params" : {"x":1e400, "_meta":{"z":0,"progressToken": "t","a":1},"name":"n"}, "extra":[1.0],"id" : "a\"b","method":"tools/call","jsonrpc":"2.0"}"#,
     );
 
-    assert_eq!(message.part(Part::Id), Some(r#""a\"b""#));
+    assert_eq!(message.part(MessagePart::Id), Some(r#""a\"b""#));
     assert_eq!(
-        message.edit([(Part::Id, "7"), (Part::ProgressToken, "7"), (Part::Name, "\"m\"")]),
+        message.edit([
+            (MessagePart::Id, "7"),
+            (MessagePart::ProgressToken, "7"),
+            (MessagePart::Name, "\"m\"")
+        ]),
         r#"{ "params" : {"x":1e400, "_meta":{"z":0,"progressToken": 7,"a":1},"name":"m"}, "extra":[1.0],"id" : 7,"method":"tools/call","jsonrpc":"2.0"}"#
     );
 }
@@ -113,7 +117,7 @@ fn an_edit_changes_its_parts_and_no_other_byte() {
 #[test]
 fn a_part_that_is_not_there_is_not_invented() {
     let message = parse(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}"#);
-    assert_eq!(message.edit([(Part::ProgressToken, "9")]), message.bytes());
+    assert_eq!(message.edit([(MessagePart::ProgressToken, "9")]), message.bytes());
 }
 
 #[test]
@@ -121,20 +125,20 @@ fn a_progress_token_is_found_in_requests_and_in_notifications() {
     let request = parse(
         r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"_meta":{"progressToken":5},"arguments":{"progressToken":6,"_meta":{"progressToken":7}}}}"#,
     );
-    assert_eq!(request.integer(Part::ProgressToken), Some(5));
+    assert_eq!(request.integer(MessagePart::ProgressToken), Some(5));
     let progress = parse(
         r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":8,"progress":1}}"#,
     );
-    assert_eq!(progress.integer(Part::ProgressToken), Some(8));
+    assert_eq!(progress.integer(MessagePart::ProgressToken), Some(8));
 }
 
 #[test]
 fn escaped_keys_and_names_are_understood() {
     let message =
         parse(r#"{"jsonrpc":"2.0","\u0069d":3,"method":"a\/b","params":{"name":"\u00e4"}}"#);
-    assert_eq!(message.integer(Part::Id), Some(3));
+    assert_eq!(message.integer(MessagePart::Id), Some(3));
     assert_eq!(message.method(), Some("a/b"));
-    assert_eq!(message.string(Part::Name).as_deref(), Some("ä"));
+    assert_eq!(message.string(MessagePart::Name).as_deref(), Some("ä"));
 }
 
 #[test]
@@ -174,10 +178,10 @@ mod properties {
             let text = serde_json::to_string_pretty(&text).expect("a value is JSON");
             let original = parse(&text);
 
-            let away = Message::parse(original.edit([(Part::Id, "123456789")])).expect("still JSON");
-            let back = away.edit([(Part::Id, original.part(Part::Id).expect("has an id"))]);
+            let away = Message::parse(original.edit([(MessagePart::Id, "123456789")])).expect("still JSON");
+            let back = away.edit([(MessagePart::Id, original.part(MessagePart::Id).expect("has an id"))]);
 
-            prop_assert_eq!(away.integer(Part::Id), Some(123_456_789));
+            prop_assert_eq!(away.integer(MessagePart::Id), Some(123_456_789));
             prop_assert_eq!(back, text.as_bytes());
         }
 
@@ -191,13 +195,13 @@ mod properties {
             let text = format!(
                 r#"{{{a}"jsonrpc":"2.0","method":"m","params":{{"x":{params},"name":"old","_meta":{{"progressToken":1}}}}{b}}}"#
             );
-            let replaced = parse(&text).with(Part::Name, &name);
+            let replaced = parse(&text).with(MessagePart::Name, &name);
             let scanned = Message::parse(replaced.bytes().clone()).expect("still a message");
 
-            for part in [Part::Id, Part::Name, Part::ProgressToken, Part::Uri] {
+            for part in [MessagePart::Id, MessagePart::Name, MessagePart::ProgressToken, MessagePart::Uri] {
                 prop_assert_eq!(replaced.part(part), scanned.part(part));
             }
-            prop_assert_eq!(replaced.part(Part::Name), Some(name.as_str()));
+            prop_assert_eq!(replaced.part(MessagePart::Name), Some(name.as_str()));
         }
 
         #[test]
@@ -214,7 +218,7 @@ mod properties {
             let read = Message::parse_lossy(message.clone().into()).expect("a message");
             let text = serde_json::Value::from(String::from_utf8_lossy(&bytes));
             let found: serde_json::Value =
-                serde_json::from_str(read.part(Part::Result).expect("a result")).expect("JSON");
+                serde_json::from_str(read.part(MessagePart::Result).expect("a result")).expect("JSON");
 
             prop_assert_eq!(found, text);
             prop_assert_eq!(

@@ -9,18 +9,18 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::*;
 use crate::{
-    catalog::Store,
-    config::{SessionRules, load::parsed},
-    connection::in_process::{Manner, Server, Servers},
+    catalog::DiskCache,
+    config::{SessionConfig, load::parsed},
+    connection::in_process::{InProcessLauncher, InProcessServer, ServerBehaviour},
     holder::Holder,
     protocol::mcp::method,
-    provision::{DeclaredServer, ListedServer},
-    session::{Next, Scope, Seal},
-    web::site::{Site, page},
+    provision::{ExistingServer, ListedServer},
+    session::{OutboxItem, ServerScope, SessionSigner},
+    web::site::{TestSite, page},
 };
 
-const LIMITS: Limits =
-    Limits { silence: defaults::REQUEST_TIMEOUT, total: defaults::MAX_TOTAL_TIMEOUT };
+const LIMITS: ConnectionLimits =
+    ConnectionLimits { silence: defaults::REQUEST_TIMEOUT, total: defaults::MAX_TOTAL_TIMEOUT };
 
 /// One server that is there, and three that wait: one that may be started, one that may not, and
 /// one that nobody knows.
@@ -49,9 +49,9 @@ const FORECAST: &str = "I want the weather forecast of a city";
 
 struct Rig {
     provisioner: Arc<Provisioner>,
-    servers: Arc<Servers>,
+    servers: Arc<InProcessLauncher>,
     pool: Arc<Pool>,
-    sessions: Arc<Sessions>,
+    sessions: Arc<SessionRegistry>,
     _tasks: JoinSet<()>,
 }
 
@@ -61,16 +61,16 @@ impl Rig {
     }
 
     fn with(text: &str) -> Self {
-        Self::keeping(text, Store::default())
+        Self::keeping(text, DiskCache::default())
     }
 
-    fn keeping(text: &str, store: Store) -> Self {
-        let servers = Servers::new();
+    fn keeping(text: &str, store: DiskCache) -> Self {
+        let servers = InProcessLauncher::new();
         let (dialer, announced) = servers.dialer();
         let config = Arc::new(parsed(text));
         let pool = Arc::new(Pool::new(dialer, &config));
-        let seal = Seal::new(&[1; defaults::SESSION_KEY_BYTES]);
-        let sessions = Sessions::new(Arc::clone(&pool), seal, &SessionRules::default());
+        let seal = SessionSigner::new(&[1; defaults::SESSION_KEY_BYTES]);
+        let sessions = SessionRegistry::new(Arc::clone(&pool), seal, &SessionConfig::default());
         let (telling, told) = mpsc::channel(defaults::ANNOUNCEMENT_QUEUE);
         let (slots, clients) = (Arc::clone(&pool), Arc::clone(&sessions));
         let catalog = Catalog::new(slots, clients, TaskTracker::new(), telling, store);
@@ -86,24 +86,24 @@ impl Rig {
 
     /// Returns of what a client of the merged view hears while something is done.
     async fn heard_while<T>(&self, done: impl Future<Output = T>) -> BTreeSet<String> {
-        let session = self.sessions.open(Scope::Every, None, "{}", Holder::unknown());
+        let session = self.sessions.open(ServerScope::Every, None, "{}", Holder::unknown());
         let mut stream = session.read(None);
         done.await;
         time::sleep(2 * defaults::LIST_CHANGED_DEBOUNCE).await;
         let mut heard = BTreeSet::new();
-        while let Some(Next::Event(_, message)) = stream.next().now_or_never() {
+        while let Some(OutboxItem::Event(_, message)) = stream.next().now_or_never() {
             let message: Value = serde_json::from_slice(&message).expect("JSON");
             heard.insert(message["method"].as_str().expect("a method").to_owned());
         }
         heard
     }
 
-    async fn ask(&self, intent: &str, auto: bool) -> Provisioned {
-        let request = Request { intent, context: None, auto, limits: LIMITS };
+    async fn ask(&self, intent: &str, auto: bool) -> ProvisionReply {
+        let request = ProvisionRequest { intent, context: None, auto, limits: LIMITS };
         self.provisioner.provision(request).await
     }
 
-    fn server(&self, name: &str) -> Arc<Server> {
+    fn server(&self, name: &str) -> Arc<InProcessServer> {
         self.servers.of(name)
     }
 
@@ -118,14 +118,14 @@ impl Rig {
 }
 
 #[track_caller]
-fn first(found: &Provisioned) -> &DeclaredServer {
+fn first(found: &ProvisionReply) -> &ExistingServer {
     match found.matches.first() {
-        Some(Match::Declared(server)) => server,
+        Some(ServerMatch::Declared(server)) => server,
         other => panic!("a declared server, not {other:?}"),
     }
 }
 
-fn tools(found: &Provisioned) -> Vec<&str> {
+fn tools(found: &ProvisionReply) -> Vec<&str> {
     found.tools.iter().map(|tool| tool.tool.as_str()).collect()
 }
 
@@ -133,7 +133,7 @@ fn tools(found: &Provisioned) -> Vec<&str> {
 async fn a_server_that_fits_is_suggested_and_not_started_unless_that_is_wanted() {
     let rig = Rig::new();
     let found = rig.ask(FORECAST, false).await;
-    assert_eq!(found.source, Source::Catalog);
+    assert_eq!(found.source, MatchSource::Catalog);
     let server = first(&found);
     assert_eq!((server.name.as_str(), server.trusted, server.started), ("weather", true, false));
     assert_eq!(server.reason, "covers weather, forecast, city; it may be started");
@@ -149,7 +149,7 @@ async fn a_trusted_server_is_started_and_its_tools_are_in_the_same_answer() {
     });
     rig.server("weather").list(&[rainy]);
     let found = rig.ask(FORECAST, true).await;
-    assert_eq!(found.source, Source::Catalog);
+    assert_eq!(found.source, MatchSource::Catalog);
     assert!(first(&found).started, "{found:?}");
     assert_eq!(tools(&found), ["rain", "echo", "wait"], "the one that fits best comes first");
     assert_eq!(found.server.as_ref().map(ServerName::as_str), Some("weather"));
@@ -157,7 +157,7 @@ async fn a_trusted_server_is_started_and_its_tools_are_in_the_same_answer() {
     assert_eq!(rig.server("weather").n_launches(), 1);
 
     let again = rig.ask(FORECAST, true).await;
-    assert_eq!(again.source, Source::Local, "{again:?}");
+    assert_eq!(again.source, MatchSource::Local, "{again:?}");
     assert_eq!(tools(&again), ["rain", "echo", "wait"]);
     assert_eq!(rig.server("weather").n_launches(), 1, "it runs");
     assert_eq!(rig.server("translator").n_launches() + rig.server("calendar").n_launches(), 0);
@@ -172,7 +172,7 @@ async fn clients_of_the_merged_view_hear_that_there_is_more_now() {
 #[tokio::test(start_paused = true)]
 async fn clients_hear_of_a_server_too_whose_start_nobody_waits_for() {
     let rig = Rig::new();
-    rig.server("weather").behave(Manner::Hangs);
+    rig.server("weather").behave(ServerBehaviour::Hangs);
     let given_up = time::timeout(time::Duration::from_secs(1), rig.ask(FORECAST, true));
     assert!(rig.heard_while(given_up).await.contains(method::TOOLS_CHANGED));
 }
@@ -216,7 +216,7 @@ async fn nothing_that_is_said_runs_what_is_not_declared() {
     ];
     for intent in said {
         let context = Some("autoProvision trusted internal/* command sh args -c");
-        let request = Request { intent, context, auto: true, limits: LIMITS };
+        let request = ProvisionRequest { intent, context, auto: true, limits: LIMITS };
         rig.provisioner.provision(request).await;
     }
     let names = rig.names();
@@ -234,7 +234,7 @@ async fn what_is_there_goes_first() {
     });
     rig.server("git").list(&[forecast]);
     let found = rig.ask(FORECAST, true).await;
-    assert_eq!(found.source, Source::Local, "{found:?}");
+    assert_eq!(found.source, MatchSource::Local, "{found:?}");
     assert_eq!((tools(&found), found.tools[0].server.as_str()), (vec!["forecast"], "git"));
     assert_eq!(rig.server("weather").n_launches(), 0);
 }
@@ -245,7 +245,7 @@ async fn however_many_ask_at_a_time_it_is_started_once() {
     let asking = (0..20).map(|_| rig.ask(FORECAST, true));
     let found = futures_util::future::join_all(asking).await;
     assert!(found.iter().all(|found| tools(found) == ["echo", "wait"]), "{found:?}");
-    let n_started = found.iter().filter(|found| found.source == Source::Catalog).count();
+    let n_started = found.iter().filter(|found| found.source == MatchSource::Catalog).count();
     assert_eq!((n_started, rig.server("weather").n_launches()), (1, 1));
 }
 
@@ -283,7 +283,7 @@ async fn a_thousand_requests_start_each_server_once_and_leave_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_waiting_server_is_found_by_a_tool_of_an_earlier_run() {
     let directory = tempfile::tempdir().expect("a directory");
-    let store = || Store::new(Some(directory.path().to_owned()));
+    let store = || DiskCache::new(Some(directory.path().to_owned()));
     let tide = json!({
         "name": "tide", "description": "when the water of a harbour is high",
         "inputSchema": { "type": "object" },
@@ -292,7 +292,7 @@ async fn a_waiting_server_is_found_by_a_tool_of_an_earlier_run() {
 
     let before = Rig::keeping(DECLARED, store());
     before.server("weather").list(&[tide]);
-    assert_eq!(before.ask(HARBOUR, true).await.source, Source::None, "nobody knows");
+    assert_eq!(before.ask(HARBOUR, true).await.source, MatchSource::None, "nobody knows");
     before.ask(FORECAST, true).await;
     let stop = CancellationToken::new();
     stop.cancel();
@@ -311,17 +311,17 @@ async fn a_waiting_server_is_found_by_a_tool_of_an_earlier_run() {
 
     // Another program under the same name is another server.
     let other = DECLARED.replace("command = \"weather\"", "command = \"other\"");
-    assert_eq!(Rig::keeping(&other, store()).ask(HARBOUR, false).await.source, Source::None);
+    assert_eq!(Rig::keeping(&other, store()).ask(HARBOUR, false).await.source, MatchSource::None);
 }
 
 #[tokio::test(start_paused = true)]
 async fn one_that_does_not_start_is_told_with_the_reason() {
     let rig = Rig::new();
-    rig.server("weather").behave(Manner::Missing);
+    rig.server("weather").behave(ServerBehaviour::Missing);
     let found = rig.ask(FORECAST, true).await;
     assert!(!first(&found).started && found.tools.is_empty(), "{found:?}");
     assert!(found.message.contains("`weather` is of no use now"), "{}", found.message);
-    rig.server("weather").behave(Manner::Good);
+    rig.server("weather").behave(ServerBehaviour::Good);
     time::sleep(defaults::BREAKER_COOLDOWN).await;
     assert_eq!(tools(&rig.ask(FORECAST, true).await), ["echo", "wait"]);
 }
@@ -345,7 +345,7 @@ async fn a_reload_keeps_what_was_added_as_long_as_it_is_declared() {
     time::sleep(Duration::from_secs(5)).await;
     assert_eq!(rig.server("weather").n_living(), 0);
     let found = rig.ask(FORECAST, true).await;
-    assert_eq!(found.source, Source::None);
+    assert_eq!(found.source, MatchSource::None);
     assert!(found.message.contains("[provision.servers]"), "{}", found.message);
 }
 
@@ -354,16 +354,16 @@ async fn without_words_there_is_nothing_to_look_for() {
     let rig = Rig::new();
     for intent in ["", "please help me with it", "?!"] {
         let found = rig.ask(intent, true).await;
-        assert_eq!(found.source, Source::None);
+        assert_eq!(found.source, MatchSource::None);
         assert!(found.message.contains("intent"), "{}", found.message);
     }
     let found = rig.ask("mow the lawn", true).await;
-    assert_eq!((found.source, rig.names()), (Source::None, vec!["git".to_owned()]));
+    assert_eq!((found.source, rig.names()), (MatchSource::None, vec!["git".to_owned()]));
 }
 
 /// Opens a registry that lists one server, and returns the configuration that names it.
-async fn listing_registry() -> (Site, String) {
-    let site = Site::open(|_| async {
+async fn listing_registry() -> (TestSite, String) {
+    let site = TestSite::open(|_| async {
         let server = json!({
             "name": "com.example/lawn", "description": "mow the lawn with a robot",
             "packages": [{ "registryType": "npm", "identifier": "@example/lawn", "version": "1.0.0" }],
@@ -380,21 +380,21 @@ async fn a_registry_is_asked_where_nothing_is_at_hand_and_only_suggests() {
     let (site, config) = listing_registry().await;
     let rig = Rig::with(&config);
     let found = rig.ask("mow the lawn", true).await;
-    assert_eq!(found.source, Source::Registry);
+    assert_eq!(found.source, MatchSource::Registry);
     let listed = ListedServer {
         name: "com.example/lawn".into(),
         description: "mow the lawn with a robot".into(),
         confidence: 1.0,
         install: "npx -y @example/lawn@1.0.0".into(),
     };
-    assert_eq!(found.matches, [Match::Listed(listed)]);
+    assert_eq!(found.matches, [ServerMatch::Listed(listed)]);
     assert_eq!(
         (rig.names(), rig.servers.launched()),
         (vec!["git".to_owned()], vec!["git".to_owned()])
     );
 
     let n_before = site.asked().len();
-    assert_eq!(rig.ask(FORECAST, false).await.source, Source::Catalog);
+    assert_eq!(rig.ask(FORECAST, false).await.source, MatchSource::Catalog);
     assert_eq!(site.asked().len(), n_before, "what is declared is good enough");
 }
 
@@ -405,11 +405,11 @@ async fn a_registry_that_is_the_same_after_a_reload_is_not_asked_again() {
     rig.ask("mow the lawn", true).await;
     let n_asked = site.asked().len();
     rig.provisioner.reload(&Arc::new(parsed(&config)), Duration::ZERO);
-    assert_eq!(rig.ask("mow the lawn", true).await.source, Source::Registry);
+    assert_eq!(rig.ask("mow the lawn", true).await.source, MatchSource::Registry);
     assert_eq!(site.asked().len(), n_asked);
 
     rig.provisioner.reload(&Arc::new(parsed(DECLARED)), Duration::ZERO);
-    assert_eq!(rig.ask("mow the lawn", true).await.source, Source::None);
+    assert_eq!(rig.ask("mow the lawn", true).await.source, MatchSource::None);
 }
 
 #[tokio::test]
@@ -417,6 +417,6 @@ async fn a_registry_that_is_gone_is_told_and_spoils_nothing() {
     let (site, config) = listing_registry().await;
     drop(site);
     let found = Rig::with(&config).ask("mow the lawn", true).await;
-    assert_eq!(found.source, Source::None);
+    assert_eq!(found.source, MatchSource::None);
     assert!(found.message.contains("The registry has no answer: connect to"), "{}", found.message);
 }

@@ -3,42 +3,42 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use super::page::Entry;
+use super::page::RegistryEntry;
 use crate::config::defaults;
 
 /// What a registry has answered.
 #[derive(Debug, Default)]
-pub(super) struct Known {
-    answers: BTreeMap<String, (Duration, Arc<Vec<Entry>>)>,
+pub(super) struct RegistryCache {
+    answers: BTreeMap<String, (Duration, Arc<Vec<RegistryEntry>>)>,
     /// Until when it is left alone.
     left_alone_until: Duration,
 }
 
 /// What is known of a word.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum CachedQuery {
     /// It was answered, not long ago.
-    Fresh(Arc<Vec<Entry>>),
+    Fresh(Arc<Vec<RegistryEntry>>),
     /// It was answered long ago.
-    Stale(Arc<Vec<Entry>>),
+    Stale(Arc<Vec<RegistryEntry>>),
     /// It was not asked for.
     Unknown,
 }
 
-impl Known {
+impl RegistryCache {
     /// Returns what is known of `word`, where an answer is good for `ttl`.
-    pub(super) fn answer(&self, word: &str, ttl: Duration, now: Duration) -> Answer {
+    pub(super) fn answer(&self, word: &str, ttl: Duration, now: Duration) -> CachedQuery {
         match self.answers.get(word) {
             Some((read, entries)) if now < read.saturating_add(ttl) => {
-                Answer::Fresh(Arc::clone(entries))
+                CachedQuery::Fresh(Arc::clone(entries))
             }
-            Some((_, entries)) => Answer::Stale(Arc::clone(entries)),
-            None => Answer::Unknown,
+            Some((_, entries)) => CachedQuery::Stale(Arc::clone(entries)),
+            None => CachedQuery::Unknown,
         }
     }
 
     /// Takes an answer, for which the oldest one is given up where there are too many.
-    pub(super) fn learn(&mut self, word: &str, entries: Arc<Vec<Entry>>, now: Duration) {
+    pub(super) fn learn(&mut self, word: &str, entries: Arc<Vec<RegistryEntry>>, now: Duration) {
         self.left_alone_until = Duration::ZERO;
         self.answers.insert(word.to_owned(), (now, entries));
         if self.answers.len() > defaults::REGISTRY_WORDS_KEPT {
@@ -71,29 +71,29 @@ mod tests {
 
     #[test]
     fn an_answer_is_fresh_for_its_time_and_then_better_than_none() {
-        let mut known = Known::default();
-        let entries: Arc<Vec<Entry>> = Arc::default();
-        assert_eq!(known.answer("a", HOUR, HOUR), Answer::Unknown);
+        let mut known = RegistryCache::default();
+        let entries: Arc<Vec<RegistryEntry>> = Arc::default();
+        assert_eq!(known.answer("a", HOUR, HOUR), CachedQuery::Unknown);
         known.learn("a", Arc::clone(&entries), HOUR);
         let last = 2 * HOUR - Duration::from_millis(1);
-        assert_eq!(known.answer("a", HOUR, last), Answer::Fresh(Arc::clone(&entries)));
-        assert_eq!(known.answer("a", HOUR, 2 * HOUR), Answer::Stale(entries));
+        assert_eq!(known.answer("a", HOUR, last), CachedQuery::Fresh(Arc::clone(&entries)));
+        assert_eq!(known.answer("a", HOUR, 2 * HOUR), CachedQuery::Stale(entries));
     }
 
     #[test]
     fn the_oldest_answer_makes_room() {
-        let mut known = Known::default();
+        let mut known = RegistryCache::default();
         for n in 0..=defaults::REGISTRY_WORDS_KEPT {
             let at = Duration::from_secs(u64::try_from(n).expect("few"));
             known.learn(&n.to_string(), Arc::default(), at);
         }
-        assert_eq!(known.answer("0", HOUR, HOUR), Answer::Unknown);
-        assert_ne!(known.answer("1", HOUR, HOUR), Answer::Unknown);
+        assert_eq!(known.answer("0", HOUR, HOUR), CachedQuery::Unknown);
+        assert_ne!(known.answer("1", HOUR, HOUR), CachedQuery::Unknown);
     }
 
     #[test]
     fn a_registry_that_fails_is_left_alone_for_a_while_and_that_is_said_once() {
-        let mut known = Known::default();
+        let mut known = RegistryCache::default();
         assert!(known.may_ask(HOUR) && known.fail(HOUR));
         assert!(!known.may_ask(HOUR));
         let later = HOUR + defaults::REGISTRY_PAUSE;

@@ -15,33 +15,33 @@ use tokio::{sync::Semaphore, time::Instant};
 use crate::{
     config::{self, defaults},
     report::chain,
-    web::{Bounds, Client, WebError},
+    web::{WebClient, WebError, WebLimits},
 };
 
 mod known;
 mod page;
 
-use known::{Answer, Known};
-pub(super) use page::Entry;
-use page::Page;
+use known::{CachedQuery, RegistryCache};
+pub(super) use page::RegistryEntry;
+use page::RegistryPage;
 #[doc(hidden)]
 pub use page::read_page;
 
 /// A registry of MCP servers.
 #[derive(Debug)]
-pub(super) struct Registry {
-    declared: config::Registry,
-    client: Result<Client, Arc<WebError>>,
+pub(super) struct RegistryClient {
+    declared: config::RegistryConfig,
+    client: Result<WebClient, Arc<WebError>>,
     since: Instant,
-    known: Mutex<Known>,
+    known: Mutex<RegistryCache>,
     /// One for each word of a request that is read at a time, whoever asks.
     reads: Semaphore,
 }
 
 /// What a registry has for some words.
 #[derive(Debug, Default)]
-pub(super) struct Found {
-    pub(super) entries: Vec<Entry>,
+pub(super) struct RegistryResults {
+    pub(super) entries: Vec<RegistryEntry>,
     /// Why there is nothing, or nothing new.
     pub(super) failure: Option<String>,
 }
@@ -81,21 +81,21 @@ impl RegistryError {
     }
 }
 
-impl Registry {
+impl RegistryClient {
     /// Returns the registry that is declared; nothing is sent yet.
-    pub(super) fn new(declared: &config::Registry) -> Self {
-        let bounds = Bounds {
+    pub(super) fn new(declared: &config::RegistryConfig) -> Self {
+        let bounds = WebLimits {
             timeout: defaults::REGISTRY_TIMEOUT,
             body_bytes_max: defaults::REGISTRY_PAGE_BYTES_MAX,
         };
-        let client = Client::new(declared.url.clone(), None, bounds).map_err(Arc::new);
+        let client = WebClient::new(declared.url.clone(), None, bounds).map_err(Arc::new);
         let (since, known) = (Instant::now(), Mutex::default());
         let reads = Semaphore::new(defaults::REGISTRY_WORDS_MAX);
         Self { declared: declared.clone(), client, since, known, reads }
     }
 
     /// Tells whether this is the registry that is `declared`.
-    pub(super) fn is(&self, declared: &config::Registry) -> bool {
+    pub(super) fn is(&self, declared: &config::RegistryConfig) -> bool {
         self.declared == *declared
     }
 
@@ -104,9 +104,9 @@ impl Registry {
     /// # Cancel safety
     ///
     /// Safe: what was not answered is asked again.
-    pub(super) async fn find(&self, words: &[String]) -> Found {
+    pub(super) async fn find(&self, words: &[String]) -> RegistryResults {
         let asked = words.iter().take(defaults::REGISTRY_WORDS_MAX).map(|word| self.about(word));
-        let (mut found, mut seen) = (Found::default(), HashSet::new());
+        let (mut found, mut seen) = (RegistryResults::default(), HashSet::new());
         for (entries, failure) in futures_util::future::join_all(asked).await {
             for entry in entries.iter() {
                 if seen.insert(entry.name.clone()) {
@@ -119,17 +119,17 @@ impl Registry {
     }
 
     /// Returns what the registry has for a word, and why that is nothing, or old.
-    async fn about(&self, word: &str) -> (Arc<Vec<Entry>>, Option<String>) {
-        if let Answer::Fresh(entries) = self.answer(word) {
+    async fn about(&self, word: &str) -> (Arc<Vec<RegistryEntry>>, Option<String>) {
+        if let CachedQuery::Fresh(entries) = self.answer(word) {
             return (entries, None);
         }
         // However many ask, the registry is asked for a few words at a time. It is never closed.
         let _turn = self.reads.acquire().await;
         let stale = match self.answer(word) {
             // Whoever had the turn before asked the same.
-            Answer::Fresh(entries) => return (entries, None),
-            Answer::Stale(entries) => Some(entries),
-            Answer::Unknown => None,
+            CachedQuery::Fresh(entries) => return (entries, None),
+            CachedQuery::Stale(entries) => Some(entries),
+            CachedQuery::Unknown => None,
         };
         match self.read(word).await {
             Ok(entries) => {
@@ -159,7 +159,7 @@ impl Registry {
     }
 
     /// Reads all pages of what the registry has for a word, as far as they are read.
-    async fn read(&self, word: &str) -> Result<Vec<Entry>, RegistryError> {
+    async fn read(&self, word: &str) -> Result<Vec<RegistryEntry>, RegistryError> {
         let client = self.client.as_ref().map_err(|error| RegistryError::Client(error.clone()))?;
         if !self.known().may_ask(self.since.elapsed()) {
             return Err(RegistryError::LeftAlone);
@@ -168,7 +168,7 @@ impl Registry {
         for _ in 0..defaults::REGISTRY_PAGES_MAX {
             let target = self.target(word, cursor.as_deref());
             let answer = client.get::<serde_json::Value>(Some(&target)).await?;
-            let page = Page::read(&answer).ok_or(RegistryError::NoList)?;
+            let page = RegistryPage::read(&answer).ok_or(RegistryError::NoList)?;
             entries.extend(page.entries);
             match page.next {
                 // One that echoes the cursor would answer the same again.
@@ -190,11 +190,11 @@ impl Registry {
         target
     }
 
-    fn answer(&self, word: &str) -> Answer {
+    fn answer(&self, word: &str) -> CachedQuery {
         self.known().answer(word, self.declared.ttl, self.since.elapsed())
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, RegistryCache> {
         // Held for statements on plain data.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -18,7 +18,7 @@ const CURSOR_BYTES_MAX: usize = 1024;
 
 /// A server that a registry lists.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::provision) struct Entry {
+pub(in crate::provision) struct RegistryEntry {
     /// Its name: a domain the wrong way round, and a name there.
     pub(in crate::provision) name: String,
     /// Its title for people; empty where there is none.
@@ -29,7 +29,7 @@ pub(in crate::provision) struct Entry {
     pub(in crate::provision) install: String,
 }
 
-impl Entry {
+impl RegistryEntry {
     /// Returns it as the definition of a tool is written, to be searched as one.
     pub(in crate::provision) fn definition(&self) -> String {
         let Self { name, title, description, .. } = self;
@@ -39,8 +39,8 @@ impl Entry {
 
 /// A page of the list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Page {
-    pub(super) entries: Vec<Entry>,
+pub(super) struct RegistryPage {
+    pub(super) entries: Vec<RegistryEntry>,
     /// The cursor of the next page.
     pub(super) next: Option<String>,
 }
@@ -49,12 +49,12 @@ pub(super) struct Page {
 /// targets.
 #[doc(hidden)]
 pub fn read_page(answer: &str) -> Option<Vec<[String; 3]>> {
-    let page = Page::read(&serde_json::from_str(answer).ok()?)?;
-    let words = |entry: Entry| [entry.name, entry.description, entry.install];
+    let page = RegistryPage::read(&serde_json::from_str(answer).ok()?)?;
+    let words = |entry: RegistryEntry| [entry.name, entry.description, entry.install];
     Some(page.entries.into_iter().map(words).collect())
 }
 
-impl Page {
+impl RegistryPage {
     /// Reads a page: entries with what the registry says of them beside, as the API has it now, or
     /// without, and a plain list of them, as it was. `None` for what is no list. An entry that is
     /// none is left out, as is one that is withdrawn or not the latest.
@@ -70,7 +70,7 @@ impl Page {
     }
 }
 
-fn entry(listed: &Value) -> Option<Entry> {
+fn entry(listed: &Value) -> Option<RegistryEntry> {
     let server = listed.get("server").unwrap_or(listed);
     let official = [listed, server].into_iter().find_map(|at| at.get("_meta")?.get(OFFICIAL));
     let said = |key| official.and_then(|found| found.get(key)).or_else(|| server.get(key));
@@ -85,7 +85,7 @@ fn entry(listed: &Value) -> Option<Entry> {
         && name.len() <= NAME_BYTES_MAX
         && name.chars().all(|found| found.is_ascii_graphic());
     let bounded = |key| cut(text(key), defaults::DESCRIPTION_BYTES_MAX).to_owned();
-    is_name.then(|| Entry {
+    is_name.then(|| RegistryEntry {
         name: name.to_owned(),
         title: bounded("title"),
         description: bounded("description"),
@@ -148,14 +148,14 @@ mod tests {
 
     use super::*;
 
-    fn listed(entry: Value) -> Option<Entry> {
-        Page::read(&json!({ "servers": [entry] })).expect("a list").entries.pop()
+    fn listed(entry: Value) -> Option<RegistryEntry> {
+        RegistryPage::read(&json!({ "servers": [entry] })).expect("a list").entries.pop()
     }
 
     #[test]
     fn entries_are_read_with_and_without_what_is_said_of_them() {
         let server = json!({ "name": "com.example/weather", "description": "forecasts" });
-        let expected = Entry {
+        let expected = RegistryEntry {
             name: "com.example/weather".into(),
             title: String::new(),
             description: "forecasts".into(),
@@ -167,17 +167,22 @@ mod tests {
             json!({ "servers": [server], "metadata": { "next_cursor": "" } }),
             json!([server]),
         ] {
-            let page = Page::read(&answer).expect("a list");
-            assert_eq!(page, Page { entries: vec![expected.clone()], next: None }, "{answer}");
+            let page = RegistryPage::read(&answer).expect("a list");
+            assert_eq!(
+                page,
+                RegistryPage { entries: vec![expected.clone()], next: None },
+                "{answer}"
+            );
         }
-        let page = Page::read(&json!({ "servers": [], "metadata": { "nextCursor": "a/b" } }));
+        let page =
+            RegistryPage::read(&json!({ "servers": [], "metadata": { "nextCursor": "a/b" } }));
         assert_eq!(page.expect("a list").next.as_deref(), Some("a/b"));
     }
 
     #[test]
     fn what_is_no_list_is_none_and_what_is_no_entry_is_left_out() {
         for answer in [json!(null), json!({}), json!({ "servers": {} }), json!("x")] {
-            assert_eq!(Page::read(&answer), None, "{answer}");
+            assert_eq!(RegistryPage::read(&answer), None, "{answer}");
         }
         for entry in [
             json!(null),

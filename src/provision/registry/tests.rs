@@ -10,10 +10,10 @@ use hyper::{Response, Uri};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::web::site::{Asked, Site, page};
+use crate::web::site::{RecordedRequest, TestSite, page};
 
-fn registry(url: Uri, ttl: Duration) -> Registry {
-    Registry::new(&config::Registry { url, ttl })
+fn registry(url: Uri, ttl: Duration) -> RegistryClient {
+    RegistryClient::new(&config::RegistryConfig { url, ttl })
 }
 
 fn words(all: &[&str]) -> Vec<String> {
@@ -21,9 +21,11 @@ fn words(all: &[&str]) -> Vec<String> {
 }
 
 /// Opens a registry that answers so to each request, by its number.
-async fn open(answer: impl Fn(usize, &Asked) -> (u16, Value) + Send + Sync + 'static) -> Site {
+async fn open(
+    answer: impl Fn(usize, &RecordedRequest) -> (u16, Value) + Send + Sync + 'static,
+) -> TestSite {
     let n_asked = AtomicUsize::new(0);
-    Site::open(move |asked: Asked| {
+    TestSite::open(move |asked: RecordedRequest| {
         let (status, body) = answer(n_asked.fetch_add(1, Ordering::Relaxed), &asked);
         let answer: Response<Full<_>> = page(status, body.to_string());
         async move { answer }
@@ -37,7 +39,7 @@ fn list(names: &[&str], next: Option<&str>) -> Value {
     json!({ "servers": servers, "metadata": { "nextCursor": next, "count": count } })
 }
 
-fn names(found: &Found) -> Vec<&str> {
+fn names(found: &RegistryResults) -> Vec<&str> {
     found.entries.iter().map(|entry| entry.name.as_str()).collect()
 }
 
@@ -114,7 +116,7 @@ async fn a_registry_that_fails_is_told_with_the_reason_and_left_alone_for_a_whil
 #[tokio::test]
 async fn an_answer_that_is_too_large_is_not_read_to_its_end() {
     let site =
-        Site::open(|_| async { page(200, vec![b' '; defaults::REGISTRY_PAGE_BYTES_MAX + 1]) })
+        TestSite::open(|_| async { page(200, vec![b' '; defaults::REGISTRY_PAGE_BYTES_MAX + 1]) })
             .await;
     let registry = registry(site.url("/"), defaults::REGISTRY_TTL);
     let failure = registry.find(&words(&["git"])).await.failure.expect("too large");

@@ -97,10 +97,10 @@ proptest! {
         let analyzed: Vec<_> = servers
             .iter()
             .map(|(name, about, tools)| {
-                Arc::new(Analyzed::of(name, about, tools.iter().map(String::as_str)))
+                Arc::new(AnalyzedServer::of(name, about, tools.iter().map(String::as_str)))
             })
             .collect();
-        let mut index = Index::new(&analyzed, &Thesaurus::embedded());
+        let mut index = SearchIndex::new(&analyzed, &Thesaurus::embedded());
         if let Some(vectors) = &vectors {
             index = index.with_vectors(|at| vectors[at.server * 6 + at.tool].as_deref());
         }
@@ -111,7 +111,7 @@ proptest! {
         let text = first.filter(|_| is_name).unwrap_or(text);
         for strategy in STRATEGIES {
             let vector = vector.as_deref();
-            let query = Query { strategy, vector, server, limit, ..query(&text) };
+            let query = SearchQuery { strategy, vector, server, limit, ..query(&text) };
             let hits = index.search(&query);
             prop_assert!(hits.len() <= limit);
             for hit in &hits {

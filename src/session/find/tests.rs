@@ -3,34 +3,34 @@ use tokio_util::task::TaskTracker;
 
 use super::*;
 use crate::{
-    config::{Config, SessionRules},
+    config::{Config, SessionConfig},
     connection::Dialer,
-    holder::{Account, Member},
+    holder::{Account, AccountMember},
     pool::Pool,
-    protocol::Level,
-    session::Seal,
+    protocol::LoggingLevel,
+    session::SessionSigner,
 };
 
 const SAMPLING: &str = r#"{"sampling":{}}"#;
 /// The connection that all of them come over.
-const HOLDER: Holder = Holder { account: Account::User(7), member: Member::Connection(1) };
+const HOLDER: Holder = Holder { account: Account::User(7), member: AccountMember::Connection(1) };
 const MS: Duration = Duration::from_millis(1);
 
 /// A process with this key.
-fn sessions(mode: SessionMode, key: u8) -> Arc<Sessions> {
+fn sessions(mode: SessionMode, key: u8) -> Arc<SessionRegistry> {
     let (announcements, _) = mpsc::channel(1);
     let dialer = Dialer::new(None, TaskTracker::new(), announcements);
     let pool = Arc::new(Pool::new(dialer, &Config::default()));
-    let rules = SessionRules { mode, ..SessionRules::default() };
-    Sessions::new(pool, Seal::new(&[key; defaults::SESSION_KEY_BYTES]), &rules)
+    let rules = SessionConfig { mode, ..SessionConfig::default() };
+    SessionRegistry::new(pool, SessionSigner::new(&[key; defaults::SESSION_KEY_BYTES]), &rules)
 }
 
-fn open(sessions: &Sessions) -> Arc<Session> {
-    sessions.open(Scope::Every, Some("2025-06-18"), SAMPLING, HOLDER)
+fn open(sessions: &SessionRegistry) -> Arc<Session> {
+    sessions.open(ServerScope::Every, Some("2025-06-18"), SAMPLING, HOLDER)
 }
 
-fn find(sessions: &Sessions, id: &str) -> Result<Arc<Session>, NoSession> {
-    sessions.find(Some(id), || Scope::Every, HOLDER)
+fn find(sessions: &SessionRegistry, id: &str) -> Result<Arc<Session>, SessionLookupError> {
+    sessions.find(Some(id), || ServerScope::Every, HOLDER)
 }
 
 fn id(session: &Session) -> &str {
@@ -61,7 +61,7 @@ async fn an_id_of_another_key_gives_nothing_and_where_it_is_strict_it_is_none() 
         assert_eq!((found.id(), found.version()), (Some(foreign), None));
         assert_eq!(capabilities(&found), "{}");
         let refused = find(&sessions(SessionMode::Strict, 1), foreign).map(drop);
-        assert_eq!(refused, Err(NoSession::Unknown));
+        assert_eq!(refused, Err(SessionLookupError::Unknown));
     }
     let long = "x".repeat(defaults::SESSION_ID_BYTES_MAX + 1);
     for unusable in ["two words", "", &long] {
@@ -73,11 +73,13 @@ async fn an_id_of_another_key_gives_nothing_and_where_it_is_strict_it_is_none() 
 #[tokio::test]
 async fn without_an_id_a_client_is_nobody_or_is_asked_for_one() {
     let none = |mode| {
-        sessions(mode, 1).find(None, || Scope::Every, HOLDER).map(|found| found.id().is_some())
+        sessions(mode, 1)
+            .find(None, || ServerScope::Every, HOLDER)
+            .map(|found| found.id().is_some())
     };
     assert_eq!(none(SessionMode::Lenient), Ok(false));
     assert_eq!(none(SessionMode::Off), Ok(false));
-    assert_eq!(none(SessionMode::Strict), Err(NoSession::Missing));
+    assert_eq!(none(SessionMode::Strict), Err(SessionLookupError::Missing));
 }
 
 #[tokio::test]
@@ -95,11 +97,11 @@ async fn what_has_ended_stays_ended_where_it_is_strict() {
     let unseen = open(&sessions(SessionMode::Strict, 1));
     for session in [&opened, &unseen] {
         assert_eq!(strict.delete(session.id()), Ok(()));
-        assert_eq!(find(&strict, id(session)).map(drop), Err(NoSession::Unknown));
-        assert_eq!(strict.delete(session.id()), Err(NoSession::Unknown));
+        assert_eq!(find(&strict, id(session)).map(drop), Err(SessionLookupError::Unknown));
+        assert_eq!(strict.delete(session.id()), Err(SessionLookupError::Unknown));
     }
-    assert_eq!(strict.delete(Some("x")), Err(NoSession::Unknown));
-    assert_eq!(strict.delete(None), Err(NoSession::Missing));
+    assert_eq!(strict.delete(Some("x")), Err(SessionLookupError::Unknown));
+    assert_eq!(strict.delete(None), Err(SessionLookupError::Missing));
 
     let lenient = sessions(SessionMode::Lenient, 1);
     for id in [None, Some("x"), opened.id()] {
@@ -113,7 +115,7 @@ async fn a_session_is_over_when_nobody_has_used_it_for_its_time_and_not_before()
     for mode in [SessionMode::Lenient, SessionMode::Strict] {
         let sessions = sessions(mode, 1);
         let opened = open(&sessions);
-        sessions.set_level(&opened, Level::Debug).await;
+        sessions.set_level(&opened, LoggingLevel::Debug).await;
         for _ in 0..3 {
             time::advance(defaults::SESSION_TIMEOUT - MS).await;
             let found = find(&sessions, id(&opened)).expect("not over yet");
@@ -132,7 +134,7 @@ async fn a_session_is_over_when_nobody_has_used_it_for_its_time_and_not_before()
                     assert_eq!(capabilities(&found), SAMPLING, "what the id says is as it was");
                 }
                 Err(error) => {
-                    assert_eq!((mode, error), (SessionMode::Strict, NoSession::Unknown));
+                    assert_eq!((mode, error), (SessionMode::Strict, SessionLookupError::Unknown));
                 }
             }
         }
@@ -142,7 +144,7 @@ async fn a_session_is_over_when_nobody_has_used_it_for_its_time_and_not_before()
 #[tokio::test(start_paused = true)]
 async fn a_session_that_is_swept_is_over_too() {
     let sessions = sessions(SessionMode::Strict, 1);
-    sessions.apply(&SessionRules {
+    sessions.apply(&SessionConfig {
         mode: SessionMode::Strict,
         key: None,
         timeout: Duration::from_secs(20),
@@ -154,7 +156,7 @@ async fn a_session_that_is_swept_is_over_too() {
     let sweeping = Arc::clone(&sessions).run(announced, stop);
     assert!(time::timeout(Duration::from_secs(26), sweeping).await.is_err(), "it goes on");
     assert_eq!(sessions.read().len(), 1);
-    assert_eq!(find(&sessions, id(&idle)).map(drop), Err(NoSession::Unknown));
+    assert_eq!(find(&sessions, id(&idle)).map(drop), Err(SessionLookupError::Unknown));
     assert!(find(&sessions, id(&used)).is_ok());
 }
 
@@ -163,14 +165,14 @@ async fn an_id_is_of_no_use_for_ever() {
     let strict = sessions(SessionMode::Strict, 1);
     let aged = |age: Duration| {
         let issued = unix_now() - age.as_secs();
-        strict.seal.issue(&Ticket::new(issued, version::LEGACY_LATEST, "{}"))
+        strict.seal.issue(&SessionTicket::new(issued, version::LEGACY_LATEST, "{}"))
     };
     let day = Duration::from_secs(24 * 60 * 60);
     assert!(find(&strict, &aged(defaults::SESSION_ID_AGE_MAX - day)).is_ok());
     let old = find(&strict, &aged(defaults::SESSION_ID_AGE_MAX + day)).map(drop);
-    assert_eq!(old, Err(NoSession::Unknown));
+    assert_eq!(old, Err(SessionLookupError::Unknown));
     // The clock of a replica may be ahead of ours.
-    let ticket = Ticket::new(unix_now() + 60, version::LEGACY_LATEST, "{}");
+    let ticket = SessionTicket::new(unix_now() + 60, version::LEGACY_LATEST, "{}");
     assert!(find(&strict, &strict.seal.issue(&ticket)).is_ok());
 }
 
@@ -191,7 +193,7 @@ async fn a_session_that_made_room_has_not_ended() {
 async fn capabilities_that_are_none_are_not_handed_on() {
     let lenient = sessions(SessionMode::Lenient, 1);
     for odd in ["5", "null", "[1]", "\"x\""] {
-        let opened = lenient.open(Scope::Every, None, odd, HOLDER);
+        let opened = lenient.open(ServerScope::Every, None, odd, HOLDER);
         assert_eq!((capabilities(&opened), opened.version()), ("{}", Some(version::LEGACY_LATEST)));
     }
 }
@@ -202,9 +204,10 @@ async fn a_session_belongs_to_the_account_of_the_connection_that_it_began_on() {
     let (one, other) = (open(&sessions), open(&sessions));
     assert_eq!([&one, &other].map(|session| session.holder().account), [HOLDER.account; 2]);
     assert_ne!(one.holder().member, other.holder().member, "each is a member of its own");
-    let elsewhere = Holder { account: Account::User(8), member: Member::Connection(2) };
-    let found = sessions.find(Some(id(&one)), || Scope::Every, elsewhere).expect("it is known");
+    let elsewhere = Holder { account: Account::User(8), member: AccountMember::Connection(2) };
+    let found =
+        sessions.find(Some(id(&one)), || ServerScope::Every, elsewhere).expect("it is known");
     assert_eq!(found.holder(), one.holder(), "another connection changes nothing");
-    let nameless = sessions.find(None, || Scope::Every, elsewhere).expect("any will do");
+    let nameless = sessions.find(None, || ServerScope::Every, elsewhere).expect("any will do");
     assert_eq!(nameless.holder(), elsewhere, "without a session, the connection is the member");
 }

@@ -5,8 +5,8 @@ use super::*;
 const EVERYTHING: &str =
     r#"{"roots":{"listChanged":true},"sampling":{},"elicitation":{"form":{},"url":{}}}"#;
 
-fn seal() -> Seal {
-    Seal::new(&[7; defaults::SESSION_KEY_BYTES])
+fn seal() -> SessionSigner {
+    SessionSigner::new(&[7; defaults::SESSION_KEY_BYTES])
 }
 
 fn capabilities() -> impl Strategy<Value = String> {
@@ -17,9 +17,9 @@ fn capabilities() -> impl Strategy<Value = String> {
     })
 }
 
-fn ticket() -> impl Strategy<Value = Ticket> {
+fn ticket() -> impl Strategy<Value = SessionTicket> {
     (any::<u128>(), any::<u64>(), 0..version::LEGACY.len(), capabilities()).prop_map(
-        |(number, issued, version, capabilities)| Ticket {
+        |(number, issued, version, capabilities)| SessionTicket {
             number,
             issued,
             version: version::LEGACY[version],
@@ -64,7 +64,7 @@ proptest! {
     #[test]
     fn an_id_of_another_key_is_refused(ticket in ticket(), key: [u8; 32]) {
         prop_assume!(key != [7; 32]);
-        prop_assert_eq!(seal().read(&Seal::new(&key).issue(&ticket)), None);
+        prop_assert_eq!(seal().read(&SessionSigner::new(&key).issue(&ticket)), None);
     }
 
     #[test]
@@ -93,7 +93,7 @@ fn whoever_shows_pages_is_known_to_however_much_else_it_can_do() {
 
 #[test]
 fn every_bit_of_an_id_counts() {
-    let id = seal().issue(&Ticket::new(1, version::LEGACY_LATEST, EVERYTHING));
+    let id = seal().issue(&SessionTicket::new(1, version::LEGACY_LATEST, EVERYTHING));
     for at in 0..id.len() {
         for bit in 0..7 {
             let mut forged = id.clone().into_bytes();
@@ -107,7 +107,7 @@ fn every_bit_of_an_id_counts() {
 #[test]
 fn the_form_stays_as_it_is() {
     // Made with another implementation; a service that is upgraded must know its ids.
-    let ticket = Ticket {
+    let ticket = SessionTicket {
         number: 0x0123_4567_89ab_cdef_0123_4567_89ab_cdef,
         issued: 1_700_000_000,
         version: "2025-06-18",
@@ -120,14 +120,14 @@ fn the_form_stays_as_it_is() {
 
 #[test]
 fn two_sessions_never_have_the_same_id() {
-    let issue = || seal().issue(&Ticket::new(1, version::LEGACY_LATEST, "{}"));
+    let issue = || seal().issue(&SessionTicket::new(1, version::LEGACY_LATEST, "{}"));
     assert_ne!(issue(), issue());
 }
 
 #[test]
 fn what_fits_is_carried_as_the_client_wrote_it() {
     for text in [EVERYTHING, "{}", r#"{ "x-own" : {"a":[1,2]} }"#] {
-        assert_eq!(&*Ticket::new(1, version::LEGACY_LATEST, text).capabilities, text);
+        assert_eq!(&*SessionTicket::new(1, version::LEGACY_LATEST, text).capabilities, text);
     }
 }
 

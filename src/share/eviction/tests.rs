@@ -4,12 +4,12 @@ use proptest::prelude::*;
 use tokio::time;
 
 use super::*;
-use crate::holder::Member;
+use crate::holder::AccountMember;
 
 const SECOND: Duration = Duration::from_secs(1);
 
 fn of(account: u32) -> Holder {
-    Holder { account: Account::User(account), member: Member::Whole }
+    Holder { account: Account::User(account), member: AccountMember::Whole }
 }
 
 fn table(max: usize, reserve: usize) -> Arc<Evictables> {

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn holder(account: u32, session: u64) -> Holder {
-    Holder { account: Account::User(account), member: Member::Session(session) }
+    Holder { account: Account::User(account), member: AccountMember::Session(session) }
 }
 
 /// Serves the next one, and returns its holder.

@@ -4,20 +4,20 @@ use tokio::{sync::mpsc, task::JoinSet};
 
 use super::*;
 use crate::{
-    catalog::{Catalog, Store as Cache},
-    config::{SessionRules, load::parsed},
-    connection::in_process::Servers,
+    catalog::{Catalog, DiskCache as Cache},
+    config::{SessionConfig, load::parsed},
+    connection::in_process::InProcessLauncher,
     holder::Holder,
     pool::Pool,
     protocol::mcp::method,
     provision::Provisioner,
-    session::{Seal, Sessions},
-    task::Outcome,
+    session::{SessionRegistry, SessionSigner},
+    task::TaskOutcome,
 };
 
 struct Rig {
-    tasks: Arc<Tasks>,
-    servers: Arc<Servers>,
+    tasks: Arc<TaskDriver>,
+    servers: Arc<InProcessLauncher>,
     pool: Arc<Pool>,
     state: tempfile::TempDir,
     stop: CancellationToken,
@@ -27,12 +27,12 @@ struct Rig {
 
 impl Rig {
     fn new(more: &str) -> Self {
-        let servers = Servers::new();
+        let servers = InProcessLauncher::new();
         let (dialer, announced) = servers.dialer();
         let config = Arc::new(parsed(&format!("{more}\n[servers.git]\ncommand = \"git\"\n")));
         let pool = Arc::new(Pool::new(dialer, &config));
-        let seal = Seal::new(&[1; defaults::SESSION_KEY_BYTES]);
-        let sessions = Sessions::new(Arc::clone(&pool), seal, &SessionRules::default());
+        let seal = SessionSigner::new(&[1; defaults::SESSION_KEY_BYTES]);
+        let sessions = SessionRegistry::new(Arc::clone(&pool), seal, &SessionConfig::default());
         let (telling, _told) = mpsc::channel(defaults::ANNOUNCEMENT_QUEUE);
         let (slots, clients) = (Arc::clone(&pool), Arc::clone(&sessions));
         let catalog = Catalog::new(slots, clients, TaskTracker::new(), telling, Cache::default());
@@ -43,7 +43,7 @@ impl Rig {
         let views = Views::new(Arc::clone(&pool), sessions, catalog, provisioner, config);
         let views = Arc::new(views);
         let state = tempfile::tempdir().expect("a directory");
-        let tasks = Tasks::new(Arc::clone(&views), Shelf::below(Some(state.path())));
+        let tasks = TaskDriver::new(Arc::clone(&views), TaskFiles::below(Some(state.path())));
         let (stop, hurry, mut owned) =
             (CancellationToken::new(), CancellationToken::new(), JoinSet::new());
         owned.spawn(views.heed(announced, stop.clone()));
@@ -51,14 +51,17 @@ impl Rig {
         Self { tasks, servers, pool, state, stop, hurry, owned }
     }
 
-    fn work(&self, tool: &str, patience: Duration) -> Work {
+    fn work(&self, tool: &str, patience: Duration) -> TaskWork {
         let definition =
             format!(r#"{{"tools":[{{"name":"{tool}","inputSchema":{{"type":"object"}}}}]}}"#);
-        let page = crate::protocol::mcp::Page::read(crate::protocol::mcp::List::Tools, &definition);
+        let page = crate::protocol::mcp::ListPage::read(
+            crate::protocol::mcp::ListKind::Tools,
+            &definition,
+        );
         let tool = page.expect("a page").items.remove(0);
         let params = format!(r#"{{"name":"{}","arguments":{{}}}}"#, tool.key);
         let request = Message::request(method::TOOLS_CALL, Some(&params));
-        Work {
+        TaskWork {
             slot: self.pool.slot("git").expect("declared"),
             tool,
             request,
@@ -71,7 +74,7 @@ impl Rig {
         self.tasks.start(self.work(tool, defaults::TASK_PATIENCE)).await.expect("it begins").id
     }
 
-    async fn ended(&self, id: &str) -> Task {
+    async fn ended(&self, id: &str) -> TaskRecord {
         self.tasks.ended(id, 2 * defaults::TASK_PATIENCE).await.expect("known")
     }
 
@@ -86,8 +89,8 @@ async fn a_call_is_forgotten_an_hour_after_its_end_and_its_file_with_it() {
     let rig = Rig::new("");
     let id = rig.start("echo").await;
     let task = rig.ended(&id).await;
-    assert_eq!(task.status, Status::Completed, "{task:?}");
-    assert!(matches!(task.outcome, Some(Outcome::Result(_))));
+    assert_eq!(task.status, TaskStatus::Completed, "{task:?}");
+    assert!(matches!(task.outcome, Some(TaskOutcome::Result(_))));
     time::sleep(defaults::TASK_EXPIRY - Duration::from_secs(1)).await;
     assert!(rig.tasks.get(&id).is_some());
     assert_eq!(rig.files(), 1);
@@ -116,7 +119,7 @@ async fn a_call_that_takes_longer_than_it_was_given_is_cut_off() {
     let task = rig.tasks.start(rig.work("wait", minute)).await.expect("it begins");
     assert_eq!(rig.tasks.n_running(), 1);
     let ended = rig.tasks.ended(&task.id, 2 * minute).await.expect("known");
-    assert_eq!(ended.status, Status::Failed);
+    assert_eq!(ended.status, TaskStatus::Failed);
     assert_eq!(
         ended.ended_ms.map(|ended| ended - ended.min(task.created_ms + 59_000) <= 2_000),
         Some(true)
@@ -132,9 +135,9 @@ async fn only_so_many_run_at_a_time() {
         ids.push(rig.start("wait").await);
     }
     let refused = rig.tasks.start(rig.work("wait", defaults::TASK_PATIENCE)).await;
-    assert_eq!(refused.err(), Some(NotStarted::Full));
+    assert_eq!(refused.err(), Some(TaskStartError::Full));
     let cancelled = rig.tasks.cancel(&ids[0]).await.expect("told").expect("known");
-    assert_eq!(cancelled.status, Status::Cancelled);
+    assert_eq!(cancelled.status, TaskStatus::Cancelled);
     rig.start("wait").await;
 }
 
@@ -147,24 +150,24 @@ async fn a_stop_lets_calls_finish_and_then_ends_them() {
         tokio::task::yield_now().await;
     }
     let refused = rig.tasks.start(rig.work("echo", defaults::TASK_PATIENCE)).await;
-    assert_eq!(refused.err(), Some(NotStarted::Stopping));
+    assert_eq!(refused.err(), Some(TaskStartError::Stopping));
     let git = rig.servers.of("git");
     while git.n_calls() < 2 {
         time::sleep(Duration::from_millis(1)).await;
     }
     git.release(1);
     let ended = [rig.ended_of_two(&quick, &stuck).await];
-    assert_eq!(ended, [Status::Completed]);
+    assert_eq!(ended, [TaskStatus::Completed]);
     rig.hurry.cancel();
     while rig.owned.join_next().await.is_some() {}
     let statuses = [&quick, &stuck].map(|id| rig.tasks.get(id).expect("known").status);
-    assert!(statuses.contains(&Status::UnknownOutcome), "{statuses:?}");
+    assert!(statuses.contains(&TaskStatus::UnknownOutcome), "{statuses:?}");
     assert_eq!(rig.files(), 2);
 }
 
 impl Rig {
     /// Waits until one of two calls has ended.
-    async fn ended_of_two(&self, one: &str, other: &str) -> Status {
+    async fn ended_of_two(&self, one: &str, other: &str) -> TaskStatus {
         tokio::select! {
             task = self.ended(one) => task.status,
             task = self.ended(other) => task.status,

@@ -4,33 +4,33 @@ use proptest::prelude::*;
 
 use super::*;
 
-const BOUNDS: Bounds =
-    Bounds { n_running: 3, n_tasks: 4, n_bytes: 100, expiry: Duration::from_secs(3600) };
+const BOUNDS: TaskLimits =
+    TaskLimits { n_running: 3, n_tasks: 4, n_bytes: 100, expiry: Duration::from_secs(3600) };
 const HOUR_MS: u64 = 3_600_000;
 
-fn begun(store: &mut Store, id: &str, now_ms: u64) -> Vec<String> {
-    store.insert(Task::new(id.to_owned(), "git", "log", now_ms))
+fn begun(store: &mut TaskStore, id: &str, now_ms: u64) -> Vec<String> {
+    store.insert(TaskRecord::new(id.to_owned(), "git", "log", now_ms))
 }
 
-fn result(text: &str) -> Event {
-    Event::Ended(End::Result(text.to_owned()))
+fn result(text: &str) -> TaskEvent {
+    TaskEvent::Ended(TaskEnd::Result(text.to_owned()))
 }
 
-fn upstream(id: &str) -> Upstream {
-    Upstream { id: id.to_owned(), poll_ms: Some(10), survives: true }
+fn upstream(id: &str) -> UpstreamTask {
+    UpstreamTask { id: id.to_owned(), poll_ms: Some(10), survives: true }
 }
 
 #[test]
 fn a_call_ends_once_and_nothing_changes_it_then() {
-    let mut store = Store::new(BOUNDS);
+    let mut store = TaskStore::new(BOUNDS);
     begun(&mut store, "a", 1);
     assert_eq!(store.apply("a", result(r#"{"content":[]}"#), 2), Some(vec![]));
     let ended = store.get("a").cloned();
     for event in [
         result("{}"),
-        Event::Working { message: None },
-        Event::Lost { message: "gone".into() },
-        Event::Ended(End::Cancelled { message: "late".into() }),
+        TaskEvent::Working { message: None },
+        TaskEvent::Lost { message: "gone".into() },
+        TaskEvent::Ended(TaskEnd::Cancelled { message: "late".into() }),
     ] {
         assert_eq!(store.apply("a", event, 3), None);
     }
@@ -40,45 +40,45 @@ fn a_call_ends_once_and_nothing_changes_it_then() {
 
 #[test]
 fn what_a_call_ends_with_says_how_it_is_doing() {
-    let error = || End::Error { error: r#"{"code":1}"#.into(), message: "no".into() };
+    let error = || TaskEnd::Error { error: r#"{"code":1}"#.into(), message: "no".into() };
     for (end, status, has_outcome) in [
-        (End::Result("{}".into()), Status::Completed, true),
-        (End::Result(r#"{"isError":true}"#.into()), Status::Failed, true),
-        (error(), Status::Failed, true),
-        (End::Cancelled { message: "you".into() }, Status::Cancelled, false),
-        (End::Unknown { message: "gone".into() }, Status::UnknownOutcome, false),
+        (TaskEnd::Result("{}".into()), TaskStatus::Completed, true),
+        (TaskEnd::Result(r#"{"isError":true}"#.into()), TaskStatus::Failed, true),
+        (error(), TaskStatus::Failed, true),
+        (TaskEnd::Cancelled { message: "you".into() }, TaskStatus::Cancelled, false),
+        (TaskEnd::Unknown { message: "gone".into() }, TaskStatus::UnknownOutcome, false),
     ] {
-        let mut store = Store::new(BOUNDS);
+        let mut store = TaskStore::new(BOUNDS);
         begun(&mut store, "a", 1);
-        store.apply("a", Event::Ended(end), 5);
+        store.apply("a", TaskEvent::Ended(end), 5);
         let task = store.get("a").expect("known");
         assert_eq!((task.status, task.outcome.is_some()), (status, has_outcome));
         assert_eq!((task.updated_ms, task.ended_ms), (5, Some(5)));
-        assert_eq!(task.message.is_none(), status == Status::Completed);
+        assert_eq!(task.message.is_none(), status == TaskStatus::Completed);
     }
 }
 
 #[test]
 fn the_task_of_a_server_that_was_lost_goes_on_when_it_is_found_again() {
-    let mut store = Store::new(BOUNDS);
+    let mut store = TaskStore::new(BOUNDS);
     begun(&mut store, "a", 1);
-    store.apply("a", Event::Accepted(upstream("x")), 2);
-    store.apply("a", Event::Lost { message: "connection refused".into() }, 3);
+    store.apply("a", TaskEvent::Accepted(upstream("x")), 2);
+    store.apply("a", TaskEvent::Lost { message: "connection refused".into() }, 3);
     let task = store.get("a").expect("known");
     assert_eq!(
         (task.status, task.message.as_deref()),
-        (Status::Unreachable, Some("connection refused"))
+        (TaskStatus::Unreachable, Some("connection refused"))
     );
     assert_eq!(store.n_running(), 1);
-    store.apply("a", Event::Working { message: None }, 4);
-    assert_eq!(store.get("a").map(|task| task.status), Some(Status::Working));
+    store.apply("a", TaskEvent::Working { message: None }, 4);
+    assert_eq!(store.get("a").map(|task| task.status), Some(TaskStatus::Working));
     assert_eq!(store.upstream("git", "x").map(|task| task.id.as_str()), Some("a"));
     assert!(store.upstream("jira", "x").is_none() && store.upstream("git", "y").is_none());
 }
 
 #[test]
 fn a_call_is_forgotten_a_while_after_its_end_and_never_while_it_runs() {
-    let mut store = Store::new(BOUNDS);
+    let mut store = TaskStore::new(BOUNDS);
     begun(&mut store, "runs", 0);
     begun(&mut store, "ends", 0);
     assert_eq!(store.sweep(100 * HOUR_MS), (vec![], None));
@@ -90,7 +90,7 @@ fn a_call_is_forgotten_a_while_after_its_end_and_never_while_it_runs() {
 
 #[test]
 fn what_ended_first_makes_room_and_what_runs_does_not() {
-    let mut store = Store::new(BOUNDS);
+    let mut store = TaskStore::new(BOUNDS);
     for (id, now_ms) in [("a", 0), ("b", 1), ("c", 2)] {
         begun(&mut store, id, now_ms);
     }
@@ -108,9 +108,9 @@ fn what_ended_first_makes_room_and_what_runs_does_not() {
 
 #[test]
 fn an_operator_is_told_when_it_is_forgotten() {
-    let mut store = Store::new(BOUNDS);
+    let mut store = TaskStore::new(BOUNDS);
     begun(&mut store, "a", 1_700_000_000_000);
-    store.apply("a", Event::Accepted(upstream("x")), 1_700_000_000_000);
+    store.apply("a", TaskEvent::Accepted(upstream("x")), 1_700_000_000_000);
     store.apply("a", result("{}"), 1_700_000_001_500);
     let told = store.get("a").expect("known").told(BOUNDS.expiry);
     insta::assert_snapshot!(told, @r#"{"createdAt":"2023-11-14T22:13:20.000Z","endedAt":"2023-11-14T22:13:21.500Z","expiresAt":"2023-11-14T23:13:21.500Z","lastUpdatedAt":"2023-11-14T22:13:21.500Z","pollInterval":10,"server":"git","serverTaskId":"x","status":"completed","taskId":"a","tool":"log","ttl":3600000}"#);
@@ -120,21 +120,21 @@ fn an_operator_is_told_when_it_is_forgotten() {
 #[derive(Clone, Debug)]
 enum Act {
     Begin(u8),
-    Happen(u8, Event),
+    Happen(u8, TaskEvent),
     Sweep,
     Pass(u64),
 }
 
-fn events() -> impl Strategy<Value = Event> {
+fn events() -> impl Strategy<Value = TaskEvent> {
     prop_oneof![
-        Just(Event::Accepted(upstream("x"))),
-        Just(Event::Working { message: None }),
-        Just(Event::InputRequired { message: Some("who?".into()) }),
-        Just(Event::Progress(Value::Null)),
-        Just(Event::Lost { message: "gone".into() }),
+        Just(TaskEvent::Accepted(upstream("x"))),
+        Just(TaskEvent::Working { message: None }),
+        Just(TaskEvent::InputRequired { message: Some("who?".into()) }),
+        Just(TaskEvent::Progress(Value::Null)),
+        Just(TaskEvent::Lost { message: "gone".into() }),
         (0..200_usize).prop_map(|n_bytes| result(&"x".repeat(n_bytes))),
-        Just(Event::Ended(End::Cancelled { message: "you".into() })),
-        Just(Event::Ended(End::Unknown { message: "gone".into() })),
+        Just(TaskEvent::Ended(TaskEnd::Cancelled { message: "you".into() })),
+        Just(TaskEvent::Ended(TaskEnd::Unknown { message: "gone".into() })),
     ]
 }
 
@@ -151,7 +151,7 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
 proptest! {
     #[test]
     fn whatever_happens_the_bounds_are_kept_and_nobody_is_lost(acts in acts()) {
-        let mut store = Store::new(BOUNDS);
+        let mut store = TaskStore::new(BOUNDS);
         let (mut now_ms, mut known) = (0, BTreeSet::new());
         for act in acts {
             match act {

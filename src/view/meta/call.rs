@@ -5,24 +5,24 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 
 use super::{
-    Caller, Refusal, Reply,
-    finish::{Bounds, Finish, Form},
+    MetaCaller, MetaRefusal, MetaReply,
+    finish::{CallTimeouts, MetaResponder, ResultForm},
 };
 use crate::{
     meta::{
-        self, ErrorObject, Telling, Wanted,
-        arguments::{Call, Run},
+        self, ErrorObject, RequestedTool, ToolProgress,
+        arguments::{CallArguments, RunArguments},
     },
-    view::{Outcome, Views, calling::call_of, resolve::Resolved},
+    view::{RequestOutcome, Views, calling::call_of, resolve::ResolvedTool},
 };
 
 impl Views {
     /// Answers `mcp_call`.
     pub(super) async fn call_tool(
         &self,
-        caller: Caller<'_>,
-        asked: Call,
-    ) -> Result<Outcome, Refusal> {
+        caller: MetaCaller<'_>,
+        asked: CallArguments,
+    ) -> Result<RequestOutcome, MetaRefusal> {
         if let Some(cursor) = &asked.cursor {
             return self.read_on(caller.reply, &asked.tool, cursor);
         }
@@ -31,15 +31,15 @@ impl Views {
             .resolve(self.lister(caller.session), &asked.tool, bounds.limits)
             .await
             .map_err(|error| bounds.told(error))?;
-        self.run(caller, resolved, &asked.args, Form::AsItIs(asked.fields), bounds).await
+        self.run(caller, resolved, &asked.args, ResultForm::AsItIs(asked.fields), bounds).await
     }
 
     /// Answers `run_tool`.
     pub(super) async fn run_tool(
         &self,
-        caller: Caller<'_>,
-        asked: Run,
-    ) -> Result<Outcome, Refusal> {
+        caller: MetaCaller<'_>,
+        asked: RunArguments,
+    ) -> Result<RequestOutcome, MetaRefusal> {
         if asked.is_stream {
             return Err(ErrorObject::no_stream().into());
         }
@@ -53,22 +53,22 @@ impl Views {
         let resolved =
             self.resolve(self.lister(caller.session), &asked.tool, bounds.limits).await?;
         let args = asked.args.clone();
-        self.run(caller, resolved, &args, Form::Wrapped(Box::new(asked)), bounds).await
+        self.run(caller, resolved, &args, ResultForm::Wrapped(Box::new(asked)), bounds).await
     }
 
     async fn run(
         &self,
-        caller: Caller<'_>,
-        resolved: Resolved,
+        caller: MetaCaller<'_>,
+        resolved: ResolvedTool,
         args: &str,
-        form: Form,
-        bounds: Bounds,
-    ) -> Result<Outcome, Refusal> {
-        let Resolved { slot, id, item } = resolved;
+        form: ResultForm,
+        bounds: CallTimeouts,
+    ) -> Result<RequestOutcome, MetaRefusal> {
+        let ResolvedTool { slot, id, item } = resolved;
         let verdict = self.desk.verdict(caller.session.holder(), &item, args).await;
         let warning = self.desk.judge(verdict, &id, &item)?;
         let call = call_of(caller.request, &item.key, args);
-        let finish = Finish {
+        let finish = MetaResponder {
             desk: Arc::clone(&self.desk),
             reply: caller.reply.clone(),
             id: id.clone(),
@@ -76,7 +76,7 @@ impl Views {
             form,
             warning,
             bounds,
-            telling: caller.token().map(Telling::to),
+            telling: caller.token().map(ToolProgress::to),
             bytes_max: self.config.load().tools.result_bytes_max,
             since: Instant::now(),
         };
@@ -86,7 +86,12 @@ impl Views {
     }
 
     /// Returns the next page of a result that is there already.
-    fn read_on(&self, reply: &Reply, wanted: &Wanted, cursor: &str) -> Result<Outcome, Refusal> {
+    fn read_on(
+        &self,
+        reply: &MetaReply,
+        wanted: &RequestedTool,
+        cursor: &str,
+    ) -> Result<RequestOutcome, MetaRefusal> {
         let bytes_max = self.config.load().tools.result_bytes_max;
         let mut refused = None;
         for id in wanted.readings().map_err(|error| ErrorObject::bad_id(&error))? {
@@ -100,8 +105,8 @@ impl Views {
 
     /// Returns the bounds of a call that its client gives so much time; never more than the service
     /// does in all.
-    fn bounds_of(&self, timeout: Option<Duration>) -> Bounds {
+    fn bounds_of(&self, timeout: Option<Duration>) -> CallTimeouts {
         let limits = self.limits_within(timeout);
-        Bounds { limits, given: timeout.filter(|given| *given < self.limits().total) }
+        CallTimeouts { limits, given: timeout.filter(|given| *given < self.limits().total) }
     }
 }

@@ -9,38 +9,38 @@ use std::{
 };
 
 use super::{
-    Caller, Desk, Refusal, Reply,
+    MetaCaller, MetaRefusal, MetaReply, MetaState,
     finish::{is_for_client, is_of_client, is_question, lost},
 };
 use crate::{
-    call::{CallError, Exchange, Sequel, Then, Turn},
+    call::{AttemptOutcome, CallContinuation, CallError, Exchange, NextAction},
     compute::{ComputeError, StopFlag},
     holder::Account,
     meta::{
-        self, ErrorCode, ErrorObject, Wanted,
+        self, ErrorCode, ErrorObject, RequestedTool,
         arguments::StepArguments,
-        chain::{Chain, Includes, Ran, Step},
+        chain::{ChainIncludes, ChainStep, StepResult, ToolChain},
     },
-    pool::{Guest, Slot},
-    protocol::{Members, Message, jsonrpc::Part},
+    pool::{OneShotClient, ServerSlot},
+    protocol::{Message, ObjectMembers, jsonrpc::MessagePart},
     view::{
-        Outcome, Views,
+        RequestOutcome, Views,
         calling::{call_of, check_beside, schema_of},
-        resolve::Resolved,
+        resolve::ResolvedTool,
     },
 };
 
 /// A chain that runs.
 struct Running {
-    chain: Chain,
+    chain: ToolChain,
     /// The tools of its steps, by what they were called.
-    tools: HashMap<Wanted, Result<Resolved, ErrorObject>>,
-    desk: Arc<Desk>,
+    tools: HashMap<RequestedTool, Result<ResolvedTool, ErrorObject>>,
+    desk: Arc<MetaState>,
     /// The account that the checks of arguments count for.
     account: Account,
     /// Why the arguments of the step that runs were not checked, if that is so.
     warning: Option<String>,
-    reply: Reply,
+    reply: MetaReply,
     /// The call that each step is made of.
     request: Message,
     /// What the client gave to be told of progress, JSON text.
@@ -54,15 +54,15 @@ impl Views {
     /// when it is their turn.
     pub(super) async fn run_chain(
         &self,
-        caller: Caller<'_>,
+        caller: MetaCaller<'_>,
         steps: Vec<StepArguments>,
-        includes: Includes,
-    ) -> Result<Outcome, Refusal> {
-        let Caller { session, reply, request } = caller;
+        includes: ChainIncludes,
+    ) -> Result<RequestOutcome, MetaRefusal> {
+        let MetaCaller { session, reply, request } = caller;
         let config = self.config.load();
         let limits = self.limits();
-        let wanted: Vec<Wanted> = steps.iter().map(|step| step.tool.clone()).collect();
-        let chain = Chain::new(steps, config.tools.max_steps, includes)
+        let wanted: Vec<RequestedTool> = steps.iter().map(|step| step.tool.clone()).collect();
+        let chain = ToolChain::new(steps, config.tools.max_steps, includes)
             .map_err(|error| error.to_error())?;
         let mut tools = HashMap::new();
         for wanted in wanted {
@@ -90,7 +90,7 @@ impl Views {
         };
         running.report();
         let mut then = running.advance(None);
-        if matches!(then, Then::Compute) {
+        if matches!(then, NextAction::Compute) {
             let beside = move |stop: &StopFlag| {
                 let then = running.advance(Some(stop));
                 (running, then)
@@ -99,12 +99,14 @@ impl Views {
             (running, then) = computed.map_err(|error| ErrorObject::too_busy(&error))?;
         }
         let (slot, first) = match then {
-            Then::Request(slot, first) => (slot, first),
-            Then::Compute => return Err(ErrorObject::too_busy(&ComputeError::Full).into()),
-            Then::Answer(answer) => return Ok(Outcome::Answer(answer.bytes().clone())),
-            Then::Error(error) => return Err(ErrorObject::from(&error).into()),
+            NextAction::Request(slot, first) => (slot, first),
+            NextAction::Compute => return Err(ErrorObject::too_busy(&ComputeError::Full).into()),
+            NextAction::Answer(answer) => {
+                return Ok(RequestOutcome::Answer(answer.bytes().clone()));
+            }
+            NextAction::Error(error) => return Err(ErrorObject::from(&error).into()),
         };
-        let owner = guest.as_ref().map(Guest::owner).or(session.owner());
+        let owner = guest.as_ref().map(OneShotClient::owner).or(session.owner());
         let token = running.token.clone();
         let mut exchange =
             Exchange::new(slot, owner, session.client(), session.holder(), first, limits)
@@ -112,7 +114,7 @@ impl Views {
         if let Some(token) = token {
             exchange = exchange.reporting(&token);
         }
-        Ok(Outcome::Exchange(Box::new(exchange.of_guest(guest))))
+        Ok(RequestOutcome::Exchange(Box::new(exchange.of_guest(guest))))
     }
 }
 
@@ -128,18 +130,22 @@ fn without_progress(request: &Message) -> Message {
 impl Running {
     /// Goes on to the next step that takes a request, or to the answer. What takes long is done only
     /// where there is a flag that stops it.
-    fn advance(&mut self, stop: Option<&StopFlag>) -> Then {
+    fn advance(&mut self, stop: Option<&StopFlag>) -> NextAction {
         while let Some(step) = self.chain.next() {
             match self.prepare(&step, stop) {
                 Ok(then) => return then,
                 Err(error) => self.failed(*error),
             }
         }
-        Then::Answer(self.reply.message(&self.chain.to_result(self.bytes_max)))
+        NextAction::Answer(self.reply.message(&self.chain.to_result(self.bytes_max)))
     }
 
-    fn prepare(&mut self, step: &Step, stop: Option<&StopFlag>) -> Result<Then, Box<ErrorObject>> {
-        let Resolved { slot, id, item } = match self.tools.get(&step.tool) {
+    fn prepare(
+        &mut self,
+        step: &ChainStep,
+        stop: Option<&StopFlag>,
+    ) -> Result<NextAction, Box<ErrorObject>> {
+        let ResolvedTool { slot, id, item } = match self.tools.get(&step.tool) {
             Some(Ok(resolved)) => resolved,
             Some(Err(error)) => return Err(Box::new(error.clone())),
             None => {
@@ -151,28 +157,28 @@ impl Running {
         let verdict = match (validators.check_briefly(self.account, schema, &step.args), stop) {
             (Some(verdict), _) => verdict,
             (None, Some(stop)) => check_beside(validators, self.account, schema, &step.args, stop),
-            (None, None) => return Ok(Then::Compute),
+            (None, None) => return Ok(NextAction::Compute),
         };
         self.warning = self.desk.judge(verdict, id, item)?;
         let call = call_of(&self.request, &item.key, &step.args);
-        Ok(Then::Request(Arc::<Slot>::clone(slot), call))
+        Ok(NextAction::Request(Arc::<ServerSlot>::clone(slot), call))
     }
 
     /// Takes note that the step failed that was to be run.
     fn failed(&mut self, error: ErrorObject) {
-        self.ran(meta::Outcome::Failed(Box::new(error)));
+        self.ran(meta::ToolOutcome::Failed(Box::new(error)));
     }
 
-    fn ran(&mut self, outcome: meta::Outcome) {
+    fn ran(&mut self, outcome: meta::ToolOutcome) {
         let resolved = self.current().and_then(|found| found.as_ref().ok());
         let id = resolved.map(|found| found.id.clone());
         let definition = resolved.map(|found| found.item.json().to_owned());
-        self.chain.on(Ran { id, definition, outcome, warning: self.warning.take() });
+        self.chain.on(StepResult { id, definition, outcome, warning: self.warning.take() });
         self.report();
     }
 
     /// Returns the tool of the step that runs, or is to be run.
-    fn current(&self) -> Option<&Result<Resolved, ErrorObject>> {
+    fn current(&self) -> Option<&Result<ResolvedTool, ErrorObject>> {
         self.tools.get(self.chain.tool()?)
     }
 
@@ -189,31 +195,37 @@ impl Running {
     }
 }
 
-impl Sequel for Running {
+impl CallContinuation for Running {
     fn start(&mut self) -> Vec<Message> {
         std::mem::take(&mut self.notices)
     }
 
-    fn turn(&mut self, outcome: Result<Message, CallError>, _: &StopFlag) -> Turn {
+    fn turn(&mut self, outcome: Result<Message, CallError>, _: &StopFlag) -> AttemptOutcome {
         let server = self.server();
         // Nothing has been done yet: the client can mend what is its own, and run all of it again.
         // Later that would do the earlier steps twice, and what came of them would be lost.
         let is_first = !self.chain.has_begun();
         match outcome {
-            Ok(answer) => match (answer.part(Part::Result), answer.part(Part::Error)) {
-                (Some(result), _) if Members::read(result).as_ref().is_some_and(is_question) => {
+            Ok(answer) => match (answer.part(MessagePart::Result), answer.part(MessagePart::Error))
+            {
+                (Some(result), _)
+                    if ObjectMembers::read(result).as_ref().is_some_and(is_question) =>
+                {
                     self.failed(ErrorObject::asks_first());
                 }
-                (Some(result), _) => self.ran(meta::Outcome::read(&server, result)),
+                (Some(result), _) => self.ran(meta::ToolOutcome::read(&server, result)),
                 (None, Some(error)) if is_first && is_for_client(error) => {
-                    return Turn { notices: Vec::new(), then: Then::Answer(answer) };
+                    return AttemptOutcome {
+                        notices: Vec::new(),
+                        then: NextAction::Answer(answer),
+                    };
                 }
                 (None, error) => {
                     self.failed(ErrorObject::of_server(&server, error.unwrap_or("null")));
                 }
             },
             Err(error) if is_first && is_of_client(&error) => {
-                return Turn { notices: Vec::new(), then: Then::Error(error) };
+                return AttemptOutcome { notices: Vec::new(), then: NextAction::Error(error) };
             }
             Err(error) => {
                 let error = match self.current() {
@@ -224,12 +236,12 @@ impl Sequel for Running {
             }
         }
         let then = self.advance(None);
-        Turn { notices: std::mem::take(&mut self.notices), then }
+        AttemptOutcome { notices: std::mem::take(&mut self.notices), then }
     }
 
-    fn resume(&mut self, stop: &StopFlag) -> Turn {
+    fn resume(&mut self, stop: &StopFlag) -> AttemptOutcome {
         let then = self.advance(Some(stop));
-        Turn { notices: std::mem::take(&mut self.notices), then }
+        AttemptOutcome { notices: std::mem::take(&mut self.notices), then }
     }
 
     fn may_go_on(&self) -> bool {

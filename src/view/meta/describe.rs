@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use super::{Refusal, Reply};
+use super::{MetaRefusal, MetaReply};
 use crate::{
-    meta::{ErrorObject, Wanted, arguments::Detail, describe::Described},
+    meta::{ErrorObject, RequestedTool, arguments::DetailLevel, describe::DescribedTool},
     session::Session,
-    view::{Outcome, Views, resolve::Resolved},
+    view::{RequestOutcome, Views, resolve::ResolvedTool},
 };
 
 impl Views {
@@ -14,12 +14,12 @@ impl Views {
     pub(super) async fn describe_tool(
         &self,
         session: &Session,
-        reply: &Reply,
-        wanted: &Wanted,
-        detail: Detail,
+        reply: &MetaReply,
+        wanted: &RequestedTool,
+        detail: DetailLevel,
         examples_max: usize,
-    ) -> Result<Outcome, Refusal> {
-        let describe = move |tool: &Described<'_>| tool.described(detail, examples_max);
+    ) -> Result<RequestOutcome, MetaRefusal> {
+        let describe = move |tool: &DescribedTool<'_>| tool.described(detail, examples_max);
         Ok(reply.value(&self.of_tool(session, wanted, describe).await?))
     }
 
@@ -27,12 +27,12 @@ impl Views {
     pub(super) async fn list_examples(
         &self,
         session: &Session,
-        reply: &Reply,
-        wanted: &Wanted,
+        reply: &MetaReply,
+        wanted: &RequestedTool,
         max: usize,
-    ) -> Result<Outcome, Refusal> {
+    ) -> Result<RequestOutcome, MetaRefusal> {
         let list =
-            move |tool: &Described<'_>| json!({ "examples": tool.examples(max) }).to_string();
+            move |tool: &DescribedTool<'_>| json!({ "examples": tool.examples(max) }).to_string();
         Ok(reply.value(&self.of_tool(session, wanted, list).await?))
     }
 
@@ -40,13 +40,13 @@ impl Views {
     pub(super) async fn of_tool(
         &self,
         session: &Session,
-        wanted: &Wanted,
-        make: impl FnOnce(&Described<'_>) -> String + Send + 'static,
+        wanted: &RequestedTool,
+        make: impl FnOnce(&DescribedTool<'_>) -> String + Send + 'static,
     ) -> Result<String, ErrorObject> {
-        let Resolved { id, item, .. } =
+        let ResolvedTool { id, item, .. } =
             self.resolve(self.lister(session), wanted, self.limits()).await?;
         let bytes = item.json().len();
-        let making = move || make(&Described::new(id, item.json()));
+        let making = move || make(&DescribedTool::new(id, item.json()));
         let made = self.desk.compute(session.holder(), bytes, move |_| making()).await;
         made.map_err(|error| ErrorObject::too_busy(&error))
     }

@@ -10,35 +10,35 @@ use std::{
 use tokio::time::Instant;
 
 use crate::{
-    budget::{self, Reclaim},
+    budget::{self, ReclaimableMemory},
     compute::{ComputeError, ComputePool, StopFlag},
     config::defaults,
     holder::Holder,
     meta::{
-        Tool, ToolId,
+        MetaTool, ToolId,
         cursor::CursorError,
-        preview::Preview,
-        results::{Bounds, Results},
-        validation::Validators,
+        preview::ResultPreview,
+        results::{ResultCache, ResultCacheLimits},
+        validation::SchemaCache,
     },
 };
 
 /// What the tools of ours remember.
 #[derive(Debug)]
-pub(in crate::view) struct Desk {
-    pub(in crate::view) validators: Arc<Validators>,
+pub(in crate::view) struct MetaState {
+    pub(in crate::view) validators: Arc<SchemaCache>,
     /// What takes long is computed there.
     pub(in crate::view) computer: ComputePool,
     /// The tools with a schema of which the log says already that arguments are not checked, as digests.
     warned: Mutex<BTreeSet<u64>>,
     digests: RandomState,
-    results: Mutex<Results>,
+    results: Mutex<ResultCache>,
     since: Instant,
 }
 
-impl Default for Desk {
+impl Default for MetaState {
     fn default() -> Self {
-        let bounds = Bounds {
+        let bounds = ResultCacheLimits {
             bytes_max: defaults::RESULTS_BYTES_MAX,
             count_max: defaults::RESULTS_KEPT_MAX,
             age_max: defaults::RESULTS_AGE_MAX,
@@ -48,23 +48,29 @@ impl Default for Desk {
             computer: ComputePool::default(),
             warned: Mutex::default(),
             digests: RandomState::new(),
-            results: Mutex::new(Results::new(bounds)),
+            results: Mutex::new(ResultCache::new(bounds)),
             since: Instant::now(),
         }
     }
 }
 
-impl Reclaim for Desk {
+impl ReclaimableMemory for MetaState {
     fn reclaim(&self) {
         self.results().clear();
     }
 }
 
-impl Desk {
+impl MetaState {
     /// Returns a result of `id`, JSON text, as `op` shows it: one that is larger than `bytes_max` as a
     /// preview, and what is left out is kept for a while.
-    pub(super) fn shown(&self, op: Tool, id: &ToolId, result: String, bytes_max: usize) -> String {
-        let Some(preview) = Preview::of(&result, bytes_max) else { return result };
+    pub(super) fn shown(
+        &self,
+        op: MetaTool,
+        id: &ToolId,
+        result: String,
+        bytes_max: usize,
+    ) -> String {
+        let Some(preview) = ResultPreview::of(&result, bytes_max) else { return result };
         let cursor = preview.next().and_then(|next| {
             let mut word = [0; crate::meta::results::WORD_BYTES];
             // Who could guess it could read what others were answered.
@@ -80,7 +86,7 @@ impl Desk {
     /// Returns the page of a result of `id` that was kept, as a result of `op`, JSON text.
     pub(super) fn page(
         &self,
-        op: Tool,
+        op: MetaTool,
         id: &ToolId,
         cursor: &str,
         bytes_max: usize,
@@ -119,7 +125,7 @@ impl Desk {
         self.since.elapsed()
     }
 
-    fn results(&self) -> MutexGuard<'_, Results> {
+    fn results(&self) -> MutexGuard<'_, ResultCache> {
         // Held for statements on plain data.
         self.results.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -2,22 +2,22 @@
 
 use serde_json::{Value, json};
 
-use super::{Refusal, Reply};
+use super::{MetaRefusal, MetaReply};
 use crate::{
     catalog::KnownServer,
     config::defaults,
     holder::Holder,
     meta::{
-        CursorError, ErrorObject, Question, ToolId,
-        arguments::{Discover, Paging},
-        describe::{Described, summary},
+        CursorError, CursorScope, ErrorObject, ToolId,
+        arguments::{DiscoverArguments, PageArguments},
+        describe::{DescribedTool, summary},
     },
-    protocol::{Members, mcp::Item},
+    protocol::{ObjectMembers, mcp::ListItem},
     redact,
     session::Session,
     view::{
-        Outcome, Views,
-        find::{Found, FoundTool, Wish},
+        RequestOutcome, Views,
+        find::{FindQuery, FindResult, FoundTool},
     },
 };
 
@@ -32,8 +32,8 @@ const UNAVAILABLE_MAX: usize = 5;
 
 /// One page of what was found.
 struct Page {
-    found: Found,
-    question: Question,
+    found: FindResult,
+    question: CursorScope,
     /// Where it begins.
     offset: usize,
     /// How large its entries may be together, in bytes; it has one in any case.
@@ -45,12 +45,12 @@ impl Views {
     pub(super) async fn discover_tools(
         &self,
         session: &Session,
-        reply: &Reply,
-        asked: &Discover,
-    ) -> Result<Outcome, Refusal> {
+        reply: &MetaReply,
+        asked: &DiscoverArguments,
+    ) -> Result<RequestOutcome, MetaRefusal> {
         if let Some(wanted) = &asked.tool {
             let detail = asked.detail;
-            let discover = move |tool: &Described<'_>| tool.discovered(detail);
+            let discover = move |tool: &DescribedTool<'_>| tool.discovered(detail);
             let entry = self.of_tool(session, wanted, discover).await?;
             return Ok(reply.value(&format!(r#"{{"tools":[{entry}]}}"#)));
         }
@@ -63,16 +63,20 @@ impl Views {
         let holder = session.holder();
         let page = self.page(holder, query, server, &asked.page, &subject).await?;
         let detail = asked.detail;
-        let entry = move |(found, server, item): (&FoundTool, &KnownServer, &Item)| {
+        let entry = move |(found, server, item): (&FoundTool, &KnownServer, &ListItem)| {
             let id = ToolId::new(server.name.as_str(), &item.key);
-            scored(&Described::new(id, item.json()).discovered(detail), found)
+            scored(&DescribedTool::new(id, item.json()).discovered(detail), found)
         };
         let message = page.message(query.is_some());
         self.shown(holder, reply, page, entry, message).await
     }
 
     /// Answers what lists the servers.
-    async fn discover_servers(&self, reply: &Reply, page: &Paging) -> Result<Outcome, Refusal> {
+    async fn discover_servers(
+        &self,
+        reply: &MetaReply,
+        page: &PageArguments,
+    ) -> Result<RequestOutcome, MetaRefusal> {
         let known_tools = self.known_tools(None).await;
         let snapshot = &known_tools.snapshot;
         let slots = self.pool.slots();
@@ -98,7 +102,7 @@ impl Views {
                 entry
             })
             .collect();
-        let question = Question::new(&["servers"]);
+        let question = CursorScope::new(&["servers"]);
         let (part, next) = part_of(&all, page, question, snapshot.fingerprint)?;
         let mut answer = json!({ "servers": part });
         if let Some(next) = next {
@@ -113,13 +117,13 @@ impl Views {
     /// Answers `list_namespaces`.
     pub(super) async fn list_namespaces(
         &self,
-        reply: &Reply,
-        page: &Paging,
-    ) -> Result<Outcome, Refusal> {
+        reply: &MetaReply,
+        page: &PageArguments,
+    ) -> Result<RequestOutcome, MetaRefusal> {
         let snapshot = self.known_tools(None).await.snapshot;
         let names: Vec<Value> =
             snapshot.servers().iter().map(|server| json!(server.name)).collect();
-        let question = Question::new(&["namespaces"]);
+        let question = CursorScope::new(&["namespaces"]);
         let (part, next) = part_of(&names, page, question, snapshot.fingerprint)?;
         let mut answer = json!({ "namespaces": part });
         if let Some(next) = next {
@@ -132,16 +136,16 @@ impl Views {
     pub(super) async fn summaries(
         &self,
         holder: Holder,
-        reply: &Reply,
+        reply: &MetaReply,
         query: Option<&str>,
         server: Option<&str>,
-        paging: &Paging,
-    ) -> Result<Outcome, Refusal> {
+        paging: &PageArguments,
+    ) -> Result<RequestOutcome, MetaRefusal> {
         let subject = ["summaries", query.unwrap_or("*"), server.unwrap_or("*")];
         let page = self.page(holder, query, server, paging, &subject).await?;
-        let entry = |(_, server, item): (&FoundTool, &KnownServer, &Item)| {
+        let entry = |(_, server, item): (&FoundTool, &KnownServer, &ListItem)| {
             let id = ToolId::new(server.name.as_str(), &item.key);
-            Described::new(id, item.json()).listed()
+            DescribedTool::new(id, item.json()).listed()
         };
         self.shown(holder, reply, page, entry, None).await
     }
@@ -150,11 +154,11 @@ impl Views {
     async fn shown(
         &self,
         holder: Holder,
-        reply: &Reply,
+        reply: &MetaReply,
         page: Page,
-        entry: impl Fn((&FoundTool, &KnownServer, &Item)) -> String + Send + 'static,
+        entry: impl Fn((&FoundTool, &KnownServer, &ListItem)) -> String + Send + 'static,
         message: Option<String>,
-    ) -> Result<Outcome, Refusal> {
+    ) -> Result<RequestOutcome, MetaRefusal> {
         let bytes = page.found.each().map(|(_, _, item)| item.json().len()).sum();
         let answering = move || page.answer(entry, message.as_deref());
         let answered = self.desk.compute(holder, bytes, move |_| answering()).await;
@@ -167,9 +171,9 @@ impl Views {
         holder: Holder,
         query: Option<&str>,
         server: Option<&str>,
-        paging: &Paging,
+        paging: &PageArguments,
         parts: &[&str],
-    ) -> Result<Page, Refusal> {
+    ) -> Result<Page, MetaRefusal> {
         if let Some(server) = server
             && self.pool.slot(server).is_none()
         {
@@ -178,17 +182,18 @@ impl Views {
         let known = self.known_tools(server.or(query)).await;
         // Ranked another way, the pages would be others.
         let strategy = format!("{:?}", self.config.load().search.strategy);
-        let question = Question::new(&[parts, &[&strategy]].concat());
+        let question = CursorScope::new(&[parts, &[&strategy]].concat());
         let of = known.snapshot.fingerprint;
         let offset = match &paging.cursor {
             Some(cursor) => question.offset(of, cursor)?,
             None => 0,
         };
-        let wish = Wish { text: query, server, offset, limit: paging.limit, ..Wish::default() };
+        let wish =
+            FindQuery { text: query, server, offset, limit: paging.limit, ..FindQuery::default() };
         let found = self
             .find(holder, known, &wish)
             .await
-            .map_err(|error| Refusal::from(ErrorObject::from(&error)))?;
+            .map_err(|error| MetaRefusal::from(ErrorObject::from(&error)))?;
         let bytes_max = self.config.load().tools.result_bytes_max;
         Ok(Page { found, question, offset, bytes_max })
     }
@@ -199,7 +204,7 @@ impl Page {
     /// others are on the next page.
     fn answer(
         &self,
-        entry: impl Fn((&FoundTool, &KnownServer, &Item)) -> String,
+        entry: impl Fn((&FoundTool, &KnownServer, &ListItem)) -> String,
         message: Option<&str>,
     ) -> String {
         let (mut entries, mut bytes) = (Vec::new(), 0);
@@ -212,7 +217,7 @@ impl Page {
             bytes += entry.len();
             entries.push(entry);
         }
-        let mut answer = Members::default();
+        let mut answer = ObjectMembers::default();
         answer.set("tools", format!("[{}]", entries.join(",")));
         let quoted = |text: &str| Value::from(text).to_string();
         if has_more {
@@ -273,8 +278,8 @@ impl Page {
 /// Returns the part of `all` that a page has, and the cursor of the next one.
 fn part_of<'a>(
     all: &'a [Value],
-    page: &Paging,
-    question: Question,
+    page: &PageArguments,
+    question: CursorScope,
     of: u64,
 ) -> Result<(&'a [Value], Option<String>), CursorError> {
     let start = match &page.cursor {
@@ -288,7 +293,7 @@ fn part_of<'a>(
 
 /// Returns the entry of a tool with how well it fits.
 fn scored(entry: &str, found: &FoundTool) -> String {
-    let mut entry = Members::read(entry).unwrap_or_default();
+    let mut entry = ObjectMembers::read(entry).unwrap_or_default();
     for (name, value, unit) in
         [("score", found.score, SCORE_UNIT), ("confidence", found.confidence, CONFIDENCE_UNIT)]
     {

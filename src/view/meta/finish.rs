@@ -6,41 +6,41 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
-use super::{Desk, Reply};
+use super::{MetaReply, MetaState};
 use crate::{
-    call::{CallError, Sequel, Then, Turn, Unanswered},
+    call::{AttemptOutcome, CallContinuation, CallError, InputRefusal, NextAction},
     compute::StopFlag,
-    connection::Limits,
-    era::Untranslatable,
+    connection::ConnectionLimits,
+    era::TranslationError,
     meta::{
-        self, Backend, ErrorObject, Progress, Telling, ToolId, arguments::Run, document,
-        fields::Fields,
+        self, ErrorObject, MetaBackend, ProgressReport, ToolId, ToolProgress,
+        arguments::RunArguments, document, fields::FieldSelection,
     },
     protocol::{
-        Members, Message, RpcError,
+        Message, ObjectMembers, RpcError,
         error::{CAPABILITY_REQUIRED, URL_ELICITATION_REQUIRED},
-        jsonrpc::Part,
-        mcp::Item,
+        jsonrpc::MessagePart,
+        mcp::ListItem,
     },
 };
 
 /// What becomes of the result of the tool.
-pub(super) enum Form {
+pub(super) enum ResultForm {
     /// The client gets it as it is, as far as it has asked for it.
-    AsItIs(Fields),
+    AsItIs(FieldSelection),
     /// It is part of an object, with what else was asked for.
-    Wrapped(Box<Run>),
+    Wrapped(Box<RunArguments>),
 }
 
 /// How long a call may take.
 #[derive(Clone, Copy)]
-pub(super) struct Bounds {
-    pub(super) limits: Limits,
+pub(super) struct CallTimeouts {
+    pub(super) limits: ConnectionLimits,
     /// What its client has given it, where that is less than the service would.
     pub(super) given: Option<Duration>,
 }
 
-impl Bounds {
+impl CallTimeouts {
     /// Returns the error with the remedy of who set the bound.
     pub(super) fn told(&self, error: ErrorObject) -> ErrorObject {
         match self.given {
@@ -51,17 +51,17 @@ impl Bounds {
 }
 
 /// Makes the answer to the client of what the server has said.
-pub(super) struct Finish {
-    pub(super) desk: Arc<Desk>,
-    pub(super) reply: Reply,
+pub(super) struct MetaResponder {
+    pub(super) desk: Arc<MetaState>,
+    pub(super) reply: MetaReply,
     pub(super) id: ToolId,
-    pub(super) item: Item,
-    pub(super) form: Form,
+    pub(super) item: ListItem,
+    pub(super) form: ResultForm,
     /// What goes in front of the result, if anything.
     pub(super) warning: Option<String>,
-    pub(super) bounds: Bounds,
+    pub(super) bounds: CallTimeouts,
     /// How the client is told how far it is, if it wants to know.
-    pub(super) telling: Option<Telling>,
+    pub(super) telling: Option<ToolProgress>,
     pub(super) bytes_max: usize,
     pub(super) since: Instant,
 }
@@ -74,7 +74,7 @@ struct Ran<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     tool: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    backend: Option<Backend<'a>>,
+    backend: Option<MetaBackend<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     mcp_result: Option<Box<RawValue>>,
     duration_ms: u64,
@@ -88,22 +88,22 @@ pub(super) fn is_for_client(error: &str) -> bool {
 }
 
 /// Tells whether a result is none yet: the server wants to know something first.
-pub(super) fn is_question(result: &Members<'_>) -> bool {
+pub(super) fn is_question(result: &ObjectMembers<'_>) -> bool {
     result.string("resultType").is_some_and(|kind| kind != "complete")
 }
 
 /// Returns how a tool has ended whose result this is; nothing where it has not.
-fn end_of(result: Option<&Members<'_>>) -> Option<Progress> {
+fn end_of(result: Option<&ObjectMembers<'_>>) -> Option<ProgressReport> {
     match result {
         Some(result) if is_question(result) => None,
-        Some(result) if result.get("isError") != Some("true") => Some(Progress::COMPLETED),
-        Some(_) | None => Some(Progress::FAILED),
+        Some(result) if result.get("isError") != Some("true") => Some(ProgressReport::COMPLETED),
+        Some(_) | None => Some(ProgressReport::FAILED),
     }
 }
 
 /// Returns why a call of a tool got no answer; of one that may have run, also what to mind before it is
 /// called again.
-pub(super) fn lost(error: &CallError, item: &Item) -> ErrorObject {
+pub(super) fn lost(error: &CallError, item: &ListItem) -> ErrorObject {
     let told = ErrorObject::from(error);
     match error {
         CallError::Failed { source, .. } if !source.is_unexecuted() => {
@@ -117,40 +117,43 @@ pub(super) fn lost(error: &CallError, item: &Item) -> ErrorObject {
 pub(super) fn is_of_client(error: &CallError) -> bool {
     matches!(
         error,
-        CallError::Unanswered { source: Unanswered::NoVisits | Unanswered::Undeclared { .. }, .. }
-            | CallError::Untranslatable { source: Untranslatable::TaskRequired, .. }
+        CallError::Unanswered {
+            source: InputRefusal::NoVisits | InputRefusal::Undeclared { .. },
+            ..
+        } | CallError::Untranslatable { source: TranslationError::TaskRequired, .. }
     )
 }
 
-impl Sequel for Finish {
+impl CallContinuation for MetaResponder {
     fn start(&mut self) -> Vec<Message> {
-        self.telling.iter().map(Telling::start).collect()
+        self.telling.iter().map(ToolProgress::start).collect()
     }
 
     fn hears(&mut self, progress: &Message) -> bool {
         self.telling.as_mut().is_none_or(|telling| telling.hears(progress))
     }
 
-    fn turn(&mut self, outcome: Result<Message, CallError>, stop: &StopFlag) -> Turn {
-        let mut end = Some(Progress::FAILED);
+    fn turn(&mut self, outcome: Result<Message, CallError>, stop: &StopFlag) -> AttemptOutcome {
+        let mut end = Some(ProgressReport::FAILED);
         let then = match outcome {
-            Ok(answer) => match (answer.part(Part::Result), answer.part(Part::Error)) {
-                (Some(result), _) => {
-                    let members = Members::read(result);
-                    end = end_of(members.as_ref());
-                    let result = self.result(result, members.as_ref(), stop);
-                    self.answer(&result)
+            Ok(answer) => {
+                match (answer.part(MessagePart::Result), answer.part(MessagePart::Error)) {
+                    (Some(result), _) => {
+                        let members = ObjectMembers::read(result);
+                        end = end_of(members.as_ref());
+                        let result = self.result(result, members.as_ref(), stop);
+                        self.answer(&result)
+                    }
+                    (None, Some(error)) if is_for_client(error) => NextAction::Answer(answer),
+                    (None, error) => self
+                        .failed(ErrorObject::of_server(&self.id.server, error.unwrap_or("null"))),
                 }
-                (None, Some(error)) if is_for_client(error) => Then::Answer(answer),
-                (None, error) => {
-                    self.failed(ErrorObject::of_server(&self.id.server, error.unwrap_or("null")))
-                }
-            },
-            Err(error) if is_of_client(&error) => Then::Error(error),
+            }
+            Err(error) if is_of_client(&error) => NextAction::Error(error),
             Err(error) => self.failed(self.bounds.told(lost(&error, &self.item))),
         };
         let told = self.telling.as_ref().zip(end).and_then(|(telling, end)| telling.end(end));
-        Turn { notices: told.into_iter().collect(), then }
+        AttemptOutcome { notices: told.into_iter().collect(), then }
     }
 
     fn may_go_on(&self) -> bool {
@@ -158,19 +161,19 @@ impl Sequel for Finish {
     }
 }
 
-impl Finish {
+impl MetaResponder {
     /// Returns the result of the tool, which has these members, as the client gets it.
-    fn result(&self, result: &str, members: Option<&Members<'_>>, stop: &StopFlag) -> String {
+    fn result(&self, result: &str, members: Option<&ObjectMembers<'_>>, stop: &StopFlag) -> String {
         if members.is_some_and(is_question) {
             return result.to_owned();
         }
         let result = match &self.form {
-            Form::AsItIs(_) if members.is_none() => {
+            ResultForm::AsItIs(_) if members.is_none() => {
                 let error = ErrorObject::no_result(&self.id.server);
                 return error.about(&self.id).during(self.reply.tool).to_result();
             }
-            Form::AsItIs(fields) => fields.apply(result, stop),
-            Form::Wrapped(run) => match self.wrapped(result, run) {
+            ResultForm::AsItIs(fields) => fields.apply(result, stop),
+            ResultForm::Wrapped(run) => match self.wrapped(result, run) {
                 Ok(wrapped) => wrapped,
                 Err(error) => {
                     return error.about(&self.id).during(self.reply.tool).to_result();
@@ -183,17 +186,17 @@ impl Finish {
     }
 
     /// Returns the result as part of an object.
-    fn wrapped(&self, result: &str, run: &Run) -> Result<String, Box<ErrorObject>> {
-        let structured = match meta::Outcome::read(&self.id.server, result) {
-            meta::Outcome::Value(value) => value,
-            meta::Outcome::Failed(error) => return Err(error),
+    fn wrapped(&self, result: &str, run: &RunArguments) -> Result<String, Box<ErrorObject>> {
+        let structured = match meta::ToolOutcome::read(&self.id.server, result) {
+            meta::ToolOutcome::Value(value) => value,
+            meta::ToolOutcome::Failed(error) => return Err(error),
         };
         let raw = |text: &str| RawValue::from_string(text.to_owned()).ok();
         let null = || RawValue::from_string("null".to_owned()).expect("null is JSON");
         let ran = Ran {
             structured: raw(&structured).unwrap_or_else(null),
             tool: if run.include_tool { raw(self.item.json()) } else { None },
-            backend: run.include_backend.then(|| Backend::of(&self.id.server)),
+            backend: run.include_backend.then(|| MetaBackend::of(&self.id.server)),
             mcp_result: if run.include_mcp_result { raw(result) } else { None },
             duration_ms: u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX),
         };
@@ -204,15 +207,15 @@ impl Finish {
         Ok(format!(r#"{{"content":[{}],"structuredContent":{ran}}}"#, blocks.join(",")))
     }
 
-    fn answer(&self, result: &str) -> Then {
+    fn answer(&self, result: &str) -> NextAction {
         match Message::parse_own(self.reply.render(result)) {
-            Ok(answer) => Then::Answer(answer),
+            Ok(answer) => NextAction::Answer(answer),
             Err(_) => self.failed(ErrorObject::no_result(&self.id.server)),
         }
     }
 
-    fn failed(&self, error: ErrorObject) -> Then {
+    fn failed(&self, error: ErrorObject) -> NextAction {
         let result = error.about(&self.id).during(self.reply.tool).to_result();
-        Then::Answer(self.reply.message(&result))
+        NextAction::Answer(self.reply.message(&result))
     }
 }

@@ -5,15 +5,15 @@
 
 use serde_json::{Value, json};
 
-use super::{Outcome, Views, answer, missing, own_profile, shown};
+use super::{RequestOutcome, Views, answer, missing, own_profile, shown};
 use crate::{
     call::CallError,
     config::{ToolSet, defaults},
     era,
     meta::{
-        ErrorObject, Set, Tool, ToolId,
-        arguments::{Arguments, BackendKind},
-        chain::Includes,
+        ErrorObject, MetaTool, MetaToolSet, ToolId,
+        arguments::{BackendKind, MetaArguments},
+        chain::ChainIncludes,
         definitions,
     },
     name::ServerName,
@@ -21,8 +21,8 @@ use crate::{
         Message, RpcError,
         error::INVALID_PARAMS,
         headers,
-        jsonrpc::Part,
-        mcp::{self, List, method},
+        jsonrpc::MessagePart,
+        mcp::{self, ListKind, method},
     },
     provision, redact,
     session::Session,
@@ -38,17 +38,17 @@ mod finish;
 mod refusal;
 mod reply;
 
-use caller::Caller;
-pub(super) use desk::Desk;
-use refusal::Refusal;
-use reply::Reply;
+use caller::MetaCaller;
+pub(super) use desk::MetaState;
+use refusal::MetaRefusal;
+use reply::MetaReply;
 
 impl Views {
     pub(super) async fn meta(
         &self,
         session: &Session,
         request: &Message,
-    ) -> Result<Outcome, CallError> {
+    ) -> Result<RequestOutcome, CallError> {
         match request.method().unwrap_or_default() {
             method::INITIALIZE => {
                 let (capabilities, instructions) =
@@ -74,8 +74,10 @@ impl Views {
     /// as far as there is room.
     pub(super) fn meta_instructions(&self) -> String {
         let way = match self.sets().first() {
-            Some(Set::Core) | None => "Find one with `mcp_discover`, then call it with `mcp_call`.",
-            Some(Set::Metatools) => {
+            Some(MetaToolSet::Core) | None => {
+                "Find one with `mcp_discover`, then call it with `mcp_call`."
+            }
+            Some(MetaToolSet::Metatools) => {
                 "Find one with `search_tools`, read its arguments with `describe_tool`, then call \
                  it with `run_tool`."
             }
@@ -89,28 +91,35 @@ impl Views {
     }
 
     /// Returns the sets of tools that the view has.
-    fn sets(&self) -> Vec<Set> {
+    fn sets(&self) -> Vec<MetaToolSet> {
         let set = |set: &ToolSet| match set {
-            ToolSet::Core => Set::Core,
-            ToolSet::Metatools => Set::Metatools,
+            ToolSet::Core => MetaToolSet::Core,
+            ToolSet::Metatools => MetaToolSet::Metatools,
         };
         self.config.load().tools.sets.iter().map(set).collect()
     }
 
     /// Answers `tools/list`: the tools of all sets, on one page.
-    fn meta_tools(&self, session: &Session, request: &Message) -> Result<Outcome, CallError> {
-        if let Some(cursor) = request.string(Part::Cursor) {
+    fn meta_tools(
+        &self,
+        session: &Session,
+        request: &Message,
+    ) -> Result<RequestOutcome, CallError> {
+        if let Some(cursor) = request.string(MessagePart::Cursor) {
             return Err(CallError::UnknownCursor { cursor: shown(&cursor) });
         }
         let sets = self.sets();
-        let tools: Vec<Tool> = sets.iter().flat_map(|set| set.tools()).copied().collect();
+        let tools: Vec<MetaTool> = sets.iter().flat_map(|set| set.tools()).copied().collect();
         let list = definitions::list(tools, self.config.load().tools.always_load);
         let list = if session.is_modern() {
             era::decorate(&list, method::TOOLS_LIST, Some(mcp::implementation_text()))
         } else {
-            era::legacy_list(list, List::Tools)
+            era::legacy_list(list, ListKind::Tools)
         };
-        Ok(Outcome::Answer(Message::response(request.part(Part::Id).unwrap_or("null"), &list)))
+        Ok(RequestOutcome::Answer(Message::response(
+            request.part(MessagePart::Id).unwrap_or("null"),
+            &list,
+        )))
     }
 
     /// Answers a call of one of our tools, or hands it to the server of the tool that is meant.
@@ -118,19 +127,19 @@ impl Views {
         &self,
         session: &Session,
         request: &Message,
-    ) -> Result<Outcome, CallError> {
-        let name = request.string(Part::Name).ok_or_else(|| missing(request, "name"))?;
+    ) -> Result<RequestOutcome, CallError> {
+        let name = request.string(MessagePart::Name).ok_or_else(|| missing(request, "name"))?;
         let sets = self.sets();
-        let Some(tool) = Tool::named(&name, &sets) else {
-            let id = request.part(Part::Id);
+        let Some(tool) = MetaTool::named(&name, &sets) else {
+            let id = request.part(MessagePart::Id);
             let error = self.no_tool_of_ours(&name, &sets).for_era(session.era());
-            return Ok(Outcome::Answer(error.render(id)));
+            return Ok(RequestOutcome::Answer(error.render(id)));
         };
-        let reply = Reply::to(request, session, tool);
-        let outcome = match Arguments::read(tool, headers::arguments(request).as_deref()) {
+        let reply = MetaReply::to(request, session, tool);
+        let outcome = match MetaArguments::read(tool, headers::arguments(request).as_deref()) {
             // Boxed: a search need not have the room of a call.
             Ok(arguments) => Box::pin(self.run_own(session, &reply, request, arguments)).await,
-            Err(error) => Err(Refusal::from(error)),
+            Err(error) => Err(MetaRefusal::from(error)),
         };
         Ok(outcome.unwrap_or_else(|refusal| refusal.answer(&reply)))
     }
@@ -138,18 +147,18 @@ impl Views {
     async fn run_own(
         &self,
         session: &Session,
-        reply: &Reply,
+        reply: &MetaReply,
         request: &Message,
-        arguments: Arguments,
-    ) -> Result<Outcome, Refusal> {
-        let caller = Caller { session, reply, request };
+        arguments: MetaArguments,
+    ) -> Result<RequestOutcome, MetaRefusal> {
+        let caller = MetaCaller { session, reply, request };
         match arguments {
-            Arguments::Discover(asked) => self.discover_tools(session, reply, &asked).await,
-            Arguments::SearchTools { query, page } => {
+            MetaArguments::Discover(asked) => self.discover_tools(session, reply, &asked).await,
+            MetaArguments::SearchTools { query, page } => {
                 self.summaries(session.holder(), reply, Some(&query), None, &page).await
             }
-            Arguments::ListNamespaces(page) => self.list_namespaces(reply, &page).await,
-            Arguments::ListTools { backend_kind, backend_name, page } => match backend_kind {
+            MetaArguments::ListNamespaces(page) => self.list_namespaces(reply, &page).await,
+            MetaArguments::ListTools { backend_kind, backend_name, page } => match backend_kind {
                 None | Some(BackendKind::Mcp) => {
                     let server = backend_name.as_deref();
                     self.summaries(session.holder(), reply, None, server, &page).await
@@ -159,23 +168,23 @@ impl Views {
                     Ok(reply.value(r#"{"tools":[]}"#))
                 }
             },
-            Arguments::Call(asked) => self.call_tool(caller, asked).await,
-            Arguments::RunTool(asked) => self.run_tool(caller, asked).await,
-            Arguments::Execute { .. } | Arguments::ExecuteCode { .. } => {
+            MetaArguments::Call(asked) => self.call_tool(caller, asked).await,
+            MetaArguments::RunTool(asked) => self.run_tool(caller, asked).await,
+            MetaArguments::Execute { .. } | MetaArguments::ExecuteCode { .. } => {
                 Err(ErrorObject::execution_disabled().into())
             }
-            Arguments::DescribeTool { tool, detail, examples_max } => {
+            MetaArguments::DescribeTool { tool, detail, examples_max } => {
                 self.describe_tool(session, reply, &tool, detail, examples_max).await
             }
-            Arguments::ListToolExamples { tool, max } => {
+            MetaArguments::ListToolExamples { tool, max } => {
                 self.list_examples(session, reply, &tool, max).await
             }
-            Arguments::RunChain { steps, include_backends, include_tools } => {
-                let includes = Includes { backends: include_backends, tools: include_tools };
+            MetaArguments::RunChain { steps, include_backends, include_tools } => {
+                let includes = ChainIncludes { backends: include_backends, tools: include_tools };
                 self.run_chain(caller, steps, includes).await
             }
-            Arguments::Provision(asked) => {
-                let wanted = provision::Request {
+            MetaArguments::Provision(asked) => {
+                let wanted = provision::ProvisionRequest {
                     intent: &asked.intent,
                     context: asked.context.as_deref(),
                     auto: asked.auto_provision,
@@ -189,7 +198,7 @@ impl Views {
     }
 
     /// Returns that there is no such tool here, and how one of a server is called.
-    fn no_tool_of_ours(&self, name: &str, sets: &[Set]) -> RpcError {
+    fn no_tool_of_ours(&self, name: &str, sets: &[MetaToolSet]) -> RpcError {
         let shown = shown(name);
         let error = RpcError::new(
             INVALID_PARAMS,
@@ -200,7 +209,7 @@ impl Views {
             sets.iter().flat_map(|set| set.tools()).map(|tool| tool.name()).collect();
         let meant = ToolId::parse(name).ok().filter(|id| self.pool.slot(&id.server).is_some());
         let remedy = match (meant, sets.first()) {
-            (Some(ToolId { server, tool }), Some(Set::Core)) => {
+            (Some(ToolId { server, tool }), Some(MetaToolSet::Core)) => {
                 format!("Call `mcp_call` with `server`: \"{server}\" and `tool`: \"{tool}\".")
             }
             (Some(id), _) => format!("Call `run_tool` with `tool_id`: \"{id}\"."),

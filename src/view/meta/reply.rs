@@ -4,51 +4,51 @@ use bytes::Bytes;
 
 use crate::{
     era,
-    meta::{ErrorObject, Tool, describe},
+    meta::{ErrorObject, MetaTool, describe},
     protocol::{
         Era, Message, RpcError,
-        jsonrpc::Part,
+        jsonrpc::MessagePart,
         mcp::{self, method},
     },
     session::Session,
-    view::Outcome,
+    view::RequestOutcome,
 };
 
 /// The answer to a call of a tool of ours.
 #[derive(Clone, Debug)]
-pub(super) struct Reply {
+pub(super) struct MetaReply {
     /// The tool.
-    pub(super) tool: Tool,
+    pub(super) tool: MetaTool,
     /// The client's id of the request, JSON text.
     id: String,
     era: Era,
 }
 
-impl Reply {
+impl MetaReply {
     /// Returns the answer to `request`, a call of `tool`.
-    pub(super) fn to(request: &Message, session: &Session, tool: Tool) -> Self {
-        let id = request.part(Part::Id).unwrap_or("null").to_owned();
+    pub(super) fn to(request: &Message, session: &Session, tool: MetaTool) -> Self {
+        let id = request.part(MessagePart::Id).unwrap_or("null").to_owned();
         Self { tool, id, era: session.era() }
     }
 
     /// Returns the answer with a structured value, JSON text, which is told as text as well.
-    pub(super) fn value(&self, value: &str) -> Outcome {
+    pub(super) fn value(&self, value: &str) -> RequestOutcome {
         self.result(&describe::answer(value))
     }
 
     /// Returns the answer that says why there is none.
-    pub(super) fn failed(&self, error: ErrorObject) -> Outcome {
+    pub(super) fn failed(&self, error: ErrorObject) -> RequestOutcome {
         self.result(&error.during(self.tool).to_result())
     }
 
     /// Returns the answer to a call that makes no sense.
-    pub(super) fn refused(&self, error: RpcError) -> Outcome {
-        Outcome::Answer(error.for_era(self.era).render(Some(&self.id)))
+    pub(super) fn refused(&self, error: RpcError) -> RequestOutcome {
+        RequestOutcome::Answer(error.for_era(self.era).render(Some(&self.id)))
     }
 
     /// Returns the answer with the result of a tool, JSON text.
-    pub(super) fn result(&self, result: &str) -> Outcome {
-        Outcome::Answer(self.render(result))
+    pub(super) fn result(&self, result: &str) -> RequestOutcome {
+        RequestOutcome::Answer(self.render(result))
     }
 
     /// Returns the answer with a result of our own making, JSON text.

@@ -6,7 +6,7 @@ use metamcp::{
     catalog,
     config::{defaults::DESCRIPTION_BYTES_MAX, load},
     import, provision,
-    task::Shelf,
+    task::TaskFiles,
 };
 use tempfile::{NamedTempFile, TempDir};
 
@@ -53,7 +53,7 @@ pub(super) fn catalog(data: &[u8]) {
 /// read as the same.
 pub(super) fn task(data: &[u8]) {
     DIRECTORY.with_borrow(|state| {
-        let (shelf, directory) = (Shelf::below(Some(state.path())), state.path().join("tasks"));
+        let (shelf, directory) = (TaskFiles::below(Some(state.path())), state.path().join("tasks"));
         fs::create_dir_all(&directory).expect("made");
         fs::write(directory.join(TASK).with_extension("task"), data).expect("written");
         let read = shelf.read();

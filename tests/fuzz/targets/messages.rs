@@ -5,32 +5,32 @@ use metamcp::{
     config::defaults::BATCH_MESSAGES_MAX,
     control,
     protocol::{
-        Batch, Message, Shape,
-        jsonrpc::Part,
-        mcp::{List, Page, Profile},
-        modern::Introduction,
-        ndjson::{Line, Lines},
-        sse::{Events, Item},
+        Batch, Message, MessageKind,
+        jsonrpc::MessagePart,
+        mcp::{ListKind, ListPage, ServerProfile},
+        modern::ClientMeta,
+        ndjson::{LineDecoder, NdjsonLine},
+        sse::{SseDecoder, SseItem},
     },
 };
 use serde_json::value::RawValue;
 
 /// The parts that are read and rewritten on the way.
-const PARTS: [Part; 14] = [
-    Part::Id,
-    Part::ProgressToken,
-    Part::CancelledId,
-    Part::Name,
-    Part::Uri,
-    Part::Cursor,
-    Part::ProtocolVersion,
-    Part::Capabilities,
-    Part::Level,
-    Part::Progress,
-    Part::Result,
-    Part::Error,
-    Part::Meta,
-    Part::Reference,
+const PARTS: [MessagePart; 14] = [
+    MessagePart::Id,
+    MessagePart::ProgressToken,
+    MessagePart::CancelledId,
+    MessagePart::Name,
+    MessagePart::Uri,
+    MessagePart::Cursor,
+    MessagePart::ProtocolVersion,
+    MessagePart::Capabilities,
+    MessagePart::Level,
+    MessagePart::Progress,
+    MessagePart::Result,
+    MessagePart::Error,
+    MessagePart::Meta,
+    MessagePart::Reference,
 ];
 
 /// Bodies and lines: whatever comes is a message, a batch or an error.
@@ -50,9 +50,11 @@ pub(super) fn envelope(data: &[u8]) {
         assert!(n_members <= BATCH_MESSAGES_MAX);
     }
     if let Ok(text) = str::from_utf8(data) {
-        Profile::read(text).ok();
-        Profile::discovered(text).ok();
-        for list in [List::Tools, List::Prompts, List::Resources, List::ResourceTemplates] {
+        ServerProfile::read(text).ok();
+        ServerProfile::discovered(text).ok();
+        for list in
+            [ListKind::Tools, ListKind::Prompts, ListKind::Resources, ListKind::ResourceTemplates]
+        {
             check_page(list, text);
         }
     }
@@ -67,27 +69,27 @@ fn check(message: &Message, data: &[u8]) {
         message.string(part);
         message.integer(part);
         assert_eq!(message.edit([(part, text)]), data, "nothing is changed by itself");
-        if part == Part::Id {
+        if part == MessagePart::Id {
             let other = message.with(part, "\"another\"");
             let again = Message::parse(other.bytes().clone()).expect("it is a message still");
             assert_eq!(again.part(part), Some("\"another\""));
             assert_eq!(again.shape(), message.shape());
         }
     }
-    assert_eq!(message.shape() == Shape::Response, message.method().is_none());
-    Introduction::read(message).ok();
+    assert_eq!(message.shape() == MessageKind::Response, message.method().is_none());
+    ClientMeta::read(message).ok();
 }
 
 /// Items are JSON, each once; what is rejected can be left out.
-fn check_page(list: List, result: &str) {
-    let Ok(page) = Page::read(list, result) else { return };
+fn check_page(list: ListKind, result: &str) {
+    let Ok(page) = ListPage::read(list, result) else { return };
     for item in &page.items {
         serde_json::from_str::<&RawValue>(item.json()).expect("an item is JSON");
         let renamed = item.renamed("another");
         serde_json::from_slice::<&RawValue>(&renamed).expect("a renamed item is JSON");
     }
     if let Some(rest) = page.without_rejected(list, result, |_| false) {
-        let rest = Page::read(list, &rest).expect("it is a list still");
+        let rest = ListPage::read(list, &rest).expect("it is a list still");
         assert_eq!((rest.items.len(), rest.rejected.len()), (page.items.len(), 0));
     }
 }
@@ -104,8 +106,8 @@ pub(super) fn framing(data: &[u8]) {
     let length_max = usize::from(sizes[1]);
     for line in lines(data, in_pieces, length_max) {
         match line {
-            Line::Whole(line) => assert!(!line.is_empty() && line.len() <= length_max),
-            Line::Oversized(oversized) => {
+            NdjsonLine::Whole(line) => assert!(!line.is_empty() && line.len() <= length_max),
+            NdjsonLine::Oversized(oversized) => {
                 oversized.response_id();
                 assert!(oversized.length >= length_max);
             }
@@ -113,14 +115,14 @@ pub(super) fn framing(data: &[u8]) {
     }
     for item in events(data, in_pieces, length_max) {
         match item {
-            Item::Event(event) => assert!(event.data.len() <= length_max),
-            Item::Oversized(oversized) => assert!(oversized.length >= length_max),
+            SseItem::Event(event) => assert!(event.data.len() <= length_max),
+            SseItem::Oversized(oversized) => assert!(oversized.length >= length_max),
         }
     }
 }
 
-fn lines(data: &[u8], piece: usize, length_max: usize) -> Vec<Line> {
-    let mut lines = Lines::new(length_max);
+fn lines(data: &[u8], piece: usize, length_max: usize) -> Vec<NdjsonLine> {
+    let mut lines = LineDecoder::new(length_max);
     let mut found = Vec::new();
     for piece in data.chunks(piece) {
         lines.buffer().extend_from_slice(piece);
@@ -130,8 +132,8 @@ fn lines(data: &[u8], piece: usize, length_max: usize) -> Vec<Line> {
     found
 }
 
-fn events(data: &[u8], piece: usize, length_max: usize) -> Vec<Item> {
-    let mut events = Events::new(length_max);
+fn events(data: &[u8], piece: usize, length_max: usize) -> Vec<SseItem> {
+    let mut events = SseDecoder::new(length_max);
     let mut found = Vec::new();
     for piece in data.chunks(piece) {
         events.push(Bytes::copy_from_slice(piece));
@@ -147,7 +149,7 @@ pub(super) fn control(data: &[u8]) {
     let method = message.method().unwrap_or_default();
     let params = str::from_utf8(message.bytes())
         .ok()
-        .and_then(|text| metamcp::protocol::Members::one(text, "params"));
+        .and_then(|text| metamcp::protocol::ObjectMembers::one(text, "params"));
     if let Some(Err(error)) = control::read_params(method, params) {
         assert!(!error.is_empty() && error.len() < 4096, "{error}");
     }

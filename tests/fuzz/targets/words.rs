@@ -4,9 +4,9 @@ use std::sync::atomic::AtomicBool;
 
 use metamcp::{
     holder::Account,
-    meta::{Fields, Question, Validators},
-    protocol::{Members, apps},
-    session::{Seal, Ticket},
+    meta::{CursorScope, FieldSelection, SchemaCache},
+    protocol::{ObjectMembers, apps},
+    session::{SessionSigner, SessionTicket},
 };
 use serde_json::value::RawValue;
 
@@ -15,9 +15,9 @@ use super::two_texts;
 /// The id of a session: only what we have signed is one, and it says what it said.
 pub(super) fn session(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
-    let seal = Seal::new(b"a key");
+    let seal = SessionSigner::new(b"a key");
     assert_eq!(seal.read(text), None, "nobody else has the key");
-    let id = seal.issue(&Ticket::new(7, "2025-11-25", text));
+    let id = seal.issue(&SessionTicket::new(7, "2025-11-25", text));
     let read = seal.read(&id).expect("it is ours");
     assert_eq!(seal.issue(&read), id);
     let (place, other) = (data.first().map_or(0, |at| usize::from(*at)), b'~');
@@ -30,7 +30,7 @@ pub(super) fn session(data: &[u8]) {
 /// The cursor of a page: one of ours leads to its page, whatever else is there to none far away.
 pub(super) fn cursor(data: &[u8]) {
     let Some((text, question)) = two_texts(data) else { return };
-    let question = Question::new(&[question]);
+    let question = CursorScope::new(&[question]);
     question.offset(7, text).ok();
     let offset = data.len() << (data.len() % 32);
     assert_eq!(question.offset(7, &question.cursor(7, offset)), Ok(offset));
@@ -40,7 +40,7 @@ pub(super) fn cursor(data: &[u8]) {
 /// Paths of `fields`, in the first line, and a result: what comes is JSON.
 pub(super) fn fields(data: &[u8]) {
     let Some((paths, result)) = two_texts(data) else { return };
-    let Ok(fields) = Fields::parse(paths.split(',')) else { return };
+    let Ok(fields) = FieldSelection::parse(paths.split(',')) else { return };
     if serde_json::from_str::<&RawValue>(result).is_err() {
         return;
     }
@@ -55,7 +55,7 @@ pub(super) fn schema(data: &[u8]) {
     if [schema, args].into_iter().any(|text| serde_json::from_str::<&RawValue>(text).is_err()) {
         return;
     }
-    let validators = Validators::default();
+    let validators = SchemaCache::default();
     let first = validators.check(Account::Service, schema, args, None);
     if let Some(second) = validators.check_briefly(Account::Service, schema, args) {
         let (first, second) = (format!("{first:?}"), format!("{second:?}"));
@@ -76,7 +76,7 @@ pub(super) fn page(data: &[u8]) {
     if let Some(tool) = apps::with_exposed_page("a", text) {
         serde_json::from_str::<&RawValue>(&tool).expect("it is JSON still");
         assert!(apps::has_page(text) && apps::has_page(&tool));
-        let name = |tool| Members::one(tool, "name").map(str::to_owned);
+        let name = |tool| ObjectMembers::one(tool, "name").map(str::to_owned);
         assert_eq!(name(text), name(&tool));
     }
 }

@@ -37,21 +37,21 @@ fn draft_7(mut schema: Value) -> Value {
 }
 
 /// Checks and returns the verdict, and that it took no longer than a check may.
-fn timely(name: &str, schema: &Value, args: &Value) -> Verdict {
+fn timely(name: &str, schema: &Value, args: &Value) -> ArgumentVerdict {
     let since = Instant::now();
-    let verdict = match Compiled::new(&schema.to_string()) {
+    let verdict = match CompiledSchema::new(&schema.to_string()) {
         Ok(compiled) => compiled
             .check(&args.to_string(), STEPS, None)
-            .unwrap_or(Verdict::Unchecked(Unchecked::TooCostly)),
-        Err(reason) => Verdict::Unchecked(reason),
+            .unwrap_or(ArgumentVerdict::Unchecked(UncheckedArguments::TooCostly)),
+        Err(reason) => ArgumentVerdict::Unchecked(reason),
     };
     let took = since.elapsed();
     assert!(took < PATIENCE, "{name} took {took:?}: {verdict:?}");
     verdict
 }
 
-fn is_told(verdict: &Verdict) -> bool {
-    matches!(verdict, Verdict::Unchecked(reason) if reason.is_told())
+fn is_told(verdict: &ArgumentVerdict) -> bool {
+    matches!(verdict, ArgumentVerdict::Unchecked(reason) if reason.is_told())
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn a_schema_that_doubles_with_each_level_is_left_unchecked() {
     assert!(is_told(&timely("unevaluated", &unevaluated, &json!({ "a": 1 }))));
     let mut unevaluated = ladder("$defs", 8, json!({ "type": "object" }), twice("anyOf"));
     unevaluated["unevaluatedProperties"] = json!(false);
-    assert!(matches!(timely("few", &unevaluated, &json!({ "a": 1 })), Verdict::Wrong(_)));
+    assert!(matches!(timely("few", &unevaluated, &json!({ "a": 1 })), ArgumentVerdict::Wrong(_)));
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn a_reference_that_cannot_be_bounded_is_not_followed() {
         ("ours", json!({ "x": { "!metamcp": true } })),
     ] {
         let verdict = timely(name, &schema, &json!({ "a": 1 }));
-        assert!(matches!(verdict, Verdict::Unchecked(_)), "{name}: {verdict:?}");
+        assert!(matches!(verdict, ArgumentVerdict::Unchecked(_)), "{name}: {verdict:?}");
     }
     // A pointer may be written in other ways.
     let encoded = ladder("x-defs", LEVELS, json!(false), |_| json!({}));
@@ -168,7 +168,7 @@ fn schemas_that_take_long_to_be_compiled_are_given_up() {
     let looking = json!({ "pattern": "(?=a)(((a{100}){100}){100})" });
     assert!(matches!(
         timely("it looks around", &looking, &json!({})),
-        Verdict::Fits | Verdict::Doubtful(_) | Verdict::Unchecked(_)
+        ArgumentVerdict::Fits | ArgumentVerdict::Doubtful(_) | ArgumentVerdict::Unchecked(_)
     ));
 }
 
@@ -249,7 +249,7 @@ fn arguments_that_take_long_are_left_unchecked() {
 
 #[test]
 fn what_was_too_much_once_is_not_tried_again_and_other_arguments_are() {
-    let validators = Validators::default();
+    let validators = SchemaCache::default();
     let schema = json!({ "properties": {
         "a": { "uniqueItems": true },
         "b": { "type": "string" },
@@ -260,18 +260,18 @@ fn what_was_too_much_once_is_not_tried_again_and_other_arguments_are() {
     let items: Vec<[u64; 2]> = pairs.map(|pair| pair.map(|n| u64::MAX - n)).collect();
     let costly = json!({ "a": items }).to_string();
     let verdict = validators.check(Account::Unknown, &schema, &costly, None);
-    assert_eq!(verdict, Verdict::Unchecked(Unchecked::TooCostly));
+    assert_eq!(verdict, ArgumentVerdict::Unchecked(UncheckedArguments::TooCostly));
     assert_eq!(validators.check_briefly(Account::Unknown, &schema, &costly), Some(verdict));
     assert!(matches!(
         validators.check_briefly(Account::Unknown, &schema, r#"{"b":1}"#),
-        Some(Verdict::Wrong(_))
+        Some(ArgumentVerdict::Wrong(_))
     ));
 }
 
 #[test]
 fn costly_arguments_of_one_account_leave_those_of_another_one_checked() {
     let [attacker, other] = [Account::User(1), Account::User(2)];
-    let compiled = Compiled::new("{}").expect("it is compiled");
+    let compiled = CompiledSchema::new("{}").expect("it is compiled");
     compiled.remember_cost(attacker, "{}");
     assert!(compiled.is_too_costly(attacker, "{ }") && !compiled.is_too_costly(other, "{ }"));
     // The one that was remembered first makes room.
@@ -304,7 +304,7 @@ fn what_takes_long_before_a_schema_is_compiled_is_given_up_too() {
         ("a long reference by many names", chain),
     ] {
         let verdict = timely(name, &schema, &json!({}));
-        assert_eq!(verdict, Verdict::Unchecked(Unchecked::TooCostly), "{name}");
+        assert_eq!(verdict, ArgumentVerdict::Unchecked(UncheckedArguments::TooCostly), "{name}");
     }
 }
 
@@ -313,9 +313,9 @@ fn a_check_whose_asker_has_gone_ends() {
     let schema = ladder("$defs", LEVELS, json!({ "type": "string" }), twice("anyOf"));
     let gone = StopFlag::default();
     gone.store(true, std::sync::atomic::Ordering::Relaxed);
-    let validators = Validators::default();
+    let validators = SchemaCache::default();
     let stopped = validators.check(Account::Unknown, &schema.to_string(), "{}", Some(&gone));
-    assert_eq!(stopped, Verdict::Unchecked(Unchecked::TooCostly));
+    assert_eq!(stopped, ArgumentVerdict::Unchecked(UncheckedArguments::TooCostly));
     // It says nothing about the schema.
     assert_eq!(validators.check_briefly(Account::Unknown, &schema.to_string(), "{}"), None);
 }
@@ -388,9 +388,9 @@ proptest! {
         }
         let plain = jsonschema::options().offline().build(&schema);
         match (check(&schema, &args), plain) {
-            (Verdict::Fits | Verdict::Doubtful(_), Ok(plain)) => prop_assert!(plain.is_valid(&args)),
-            (Verdict::Wrong(_), Ok(plain)) => prop_assert!(!plain.is_valid(&args)),
-            (Verdict::Unchecked(_), Err(_)) => {}
+            (ArgumentVerdict::Fits | ArgumentVerdict::Doubtful(_), Ok(plain)) => prop_assert!(plain.is_valid(&args)),
+            (ArgumentVerdict::Wrong(_), Ok(plain)) => prop_assert!(!plain.is_valid(&args)),
+            (ArgumentVerdict::Unchecked(_), Err(_)) => {}
             (other, plain) => prop_assert!(false, "{:?}, {}", other, plain.is_ok()),
         }
     }
@@ -400,12 +400,12 @@ proptest! {
         part in ordinary(), args in value(), steps in 0..400_u64,
     ) {
         let schema = json!({ "$defs": { "leaf": { "type": "string" } }, "allOf": [part] });
-        let Ok(compiled) = Compiled::new(&schema.to_string()) else { return Ok(()) };
+        let Ok(compiled) = CompiledSchema::new(&schema.to_string()) else { return Ok(()) };
         let args = args.to_string();
         let all = compiled.check(&args, u64::MAX, None).expect("enough steps");
         match compiled.check(&args, steps, None) {
             Ok(verdict) => prop_assert_eq!(verdict, all),
-            Err(stopped) => prop_assert_eq!(stopped, Stopped::Spent),
+            Err(stopped) => prop_assert_eq!(stopped, CheckStopped::Spent),
         }
     }
 }
