@@ -7,7 +7,7 @@ let
   inherit (cfg) settings;
   inherit (settings) listen pool;
 
-  looks = import ./looks.nix { inherit lib; };
+  looks = import ./secret-lookalikes.nix { inherit lib; };
   inherit (import ./types.nix { inherit lib; }) milliseconds;
   inherit (import ./inventory.nix { inherit lib; } cfg)
     effective

@@ -160,7 +160,7 @@ impl MemoryPressurePolicy {
 /// # Cancel safety
 ///
 /// Dropped halfway, what was read is lost.
-pub async fn whole<B: Body<Data = Bytes> + Unpin>(
+pub async fn read_whole<B: Body<Data = Bytes> + Unpin>(
     body: &mut B,
     length_max: usize,
     pressure: MemoryPressurePolicy,
@@ -231,7 +231,7 @@ mod tests {
     #[tokio::test]
     async fn a_body_is_read_whole_or_refused() {
         let read = async |chunks| {
-            whole(&mut incoming(chunks), 5, MemoryPressurePolicy::Refuse(None)).await
+            read_whole(&mut incoming(chunks), 5, MemoryPressurePolicy::Refuse(None)).await
         };
         assert_eq!(read(&["ab", "", "c", "de"]).await, Ok("abcde".into()));
         assert_eq!(read(&["abcde"]).await, Ok("abcde".into()));
@@ -247,17 +247,18 @@ mod tests {
             let frames = std::iter::repeat_n(chunk, 3).map(|chunk| Ok::<_, ()>(Frame::data(chunk)));
             StreamBody::new(stream::iter(frames))
         };
-        let body =
-            whole(&mut chunks(), 1 << 20, MemoryPressurePolicy::Refuse(None)).await.expect("read");
+        let body = read_whole(&mut chunks(), 1 << 20, MemoryPressurePolicy::Refuse(None))
+            .await
+            .expect("read");
         assert_eq!(global().usage().used_bytes, 300_000);
         let held = global().try_reserve(defaults::MEMORY_MAX - 300_000).expect("room");
         let waits = MemoryPressurePolicy::Wait { account: None, holds: 0 };
         for pressure in [MemoryPressurePolicy::Refuse(None), waits] {
-            let refused = whole(&mut chunks(), 1 << 20, pressure).await;
+            let refused = read_whole(&mut chunks(), 1 << 20, pressure).await;
             assert!(matches!(refused, Err(BodyReadError::NoMemory(_))), "{refused:?}");
         }
         let mut again = chunks();
-        let waiting = whole(&mut again, 1 << 20, waits);
+        let waiting = read_whole(&mut again, 1 << 20, waits);
         tokio::pin!(waiting);
         assert!(time::timeout(Duration::from_secs(1), waiting.as_mut()).await.is_err());
         drop((body, held));
@@ -288,11 +289,11 @@ mod tests {
 
     #[tokio::test]
     async fn pieces_go_out_in_their_order_and_the_length_is_known() {
-        let pieces = ByteChunks::One("bc".into()).between(b"a", b"d");
+        let pieces = ByteChunks::One("bc".into()).wrapped_in(b"a", b"d");
         let mut body = OutgoingBody::from(pieces);
         assert_eq!(Body::size_hint(&body).exact(), Some(4));
         assert_eq!(
-            whole(&mut body, 9, MemoryPressurePolicy::Refuse(None)).await,
+            read_whole(&mut body, 9, MemoryPressurePolicy::Refuse(None)).await,
             Ok("abcd".into())
         );
         assert!(body.is_end_stream());

@@ -25,9 +25,9 @@ use crate::{
     holder::Holder,
 };
 
-mod users;
+mod recent_clients;
 
-use users::RecentClients;
+use recent_clients::RecentClients;
 
 /// One server's breaker.
 #[derive(Debug)]
@@ -319,7 +319,7 @@ impl Breaker {
         let place = self.timeouts.iter().position(|(known, _)| *known == holder);
         let n_timeouts = place.map_or(0, |place| self.timeouts[place].1);
         if n_timeouts + 1 >= threshold
-            && self.users.has_other(holder, now.saturating_sub(self.settings.cooldown))
+            && self.users.has_other_client(holder, now.saturating_sub(self.settings.cooldown))
         {
             return false;
         }

@@ -27,17 +27,17 @@ use crate::{
     holder::Account,
     protocol::{
         RpcError,
-        error::{INTERNAL_ERROR, NO_ROOM},
+        rpc_error::{INTERNAL_ERROR, NO_ROOM},
     },
 };
 
+mod cgroup_limit;
 mod ledger;
-mod limit;
-mod lines;
+mod metered_lines;
 
+pub use cgroup_limit::default_max;
 use ledger::{AccountLedger, LedgerDecision, LedgerTicket};
-pub use limit::default_max;
-pub use lines::{MeteredLine, MeteredLines};
+pub use metered_lines::{MeteredLine, MeteredLines};
 
 /// The stable name of the error.
 pub const MEMORY_EXHAUSTED: &str = "MEMORY_EXHAUSTED";
@@ -201,7 +201,7 @@ impl MemoryBudget {
         holds: usize,
     ) -> Result<MemoryReservation, MemoryExhausted> {
         // Not past those that wait already.
-        let is_awaited = self.ledger().is_awaited();
+        let is_awaited = self.ledger().has_waiters();
         if !is_awaited && self.take(account, wanted) {
             return Ok(MemoryReservation { budget: self, account, n_bytes: wanted });
         }
@@ -247,7 +247,7 @@ impl MemoryBudget {
     }
 
     /// Has what `comfort` keeps dropped where there would be no room otherwise.
-    pub fn reclaims(&self, comfort: Weak<dyn ReclaimableMemory>) {
+    pub fn register_reclaimable(&self, comfort: Weak<dyn ReclaimableMemory>) {
         let mut comforts = self.comforts.lock().unwrap_or_else(PoisonError::into_inner);
         comforts.retain(|known| known.strong_count() > 0);
         comforts.push(comfort);
@@ -434,7 +434,7 @@ impl Drop for MemoryReservation {
     #[inline]
     fn drop(&mut self) {
         if self.n_bytes > 0 {
-            let decisions = self.budget.ledger().give_back(self.account, self.n_bytes);
+            let decisions = self.budget.ledger().free(self.account, self.n_bytes);
             self.budget.announce(decisions);
         }
     }

@@ -147,27 +147,27 @@
 //! | [`holder`] | the parties that capacity is shared between |
 //! | [`peer`] | the clients at the other end of connections, as the kernel knows them |
 //! | [`backoff`] | pauses between attempts |
-//! | [`report`] | an error and its causes on one line |
+//! | [`error_report`] | an error and its causes on one line |
 //! | [`files`] | files that are replaced whole, kept for the service itself or for others, and where a user has them |
-//! | [`descriptors`] | the limit on open descriptors: raised for the service, restored for children |
+//! | [`descriptor_limit`] | the limit on open descriptors: raised for the service, restored for children |
 //! | [`single_flight`] | work that is done once for all who want it |
 //! | [`protocol`] | JSON-RPC, MCP payloads, framings: bytes in, bytes out |
 //! | [`era`] | the translation between the two eras of the protocol |
-//! | [`unsent`] | lines that wait to be written |
+//! | [`unsent_messages`] | lines that wait to be written |
 //! | [`search`] | tools found by words, by what they mean, and by pattern |
 //! | [`config`] | the TOML file, its defaults and its diagnostics |
 //! | [`budget`] | the memory that messages may take, over all clients together |
 //! | [`body`] | HTTP bodies: messages in pieces out, whole ones in |
-//! | [`resident`] | resident memory that the process gives back to the system |
+//! | [`resident_memory`] | resident memory that the process gives back to the system |
 //! | [`share`] | fair shares: permits that are waited for, and places that can be taken away |
 //! | [`redact`] | text from elsewhere, made fit to be shown |
-//! | [`compute`] | computations beside the event loops, in turn for each party |
+//! | [`compute_pool`] | computations beside the event loops, in turn for each party |
 //! | [`import`] | what other clients have declared, read from their files and written as ours |
 //! | [`systemd`] | inherited sockets, notices, capabilities, and the unit that a service is in |
 //! | [`telemetry`] | logs, and marks that the loops turn |
 //! | [`acceptor`] | accept connections, each with a seat |
 //! | [`tls`] | the certificate that clients are shown |
-//! | [`token`] | the token that clients must bring |
+//! | [`bearer_token`] | the token that clients must bring |
 //! | [`child`] | stdio servers: launch, drain, see off |
 //! | [`fault`] | kinds of failures, and which of them count |
 //! | [`breaker`] | when a server that fails is left alone |
@@ -208,7 +208,7 @@
 //!   only reads, or its tool declares that it may be repeated; or if the operator has declared so
 //!   for its server ([`config::RetryPolicy`]).
 //! - One request has its server started twice at most, whatever fails.
-//! - No message that is nested deeper than [`protocol::depth::DEPTH_MAX`] levels passes: not from a
+//! - No message that is nested deeper than [`protocol::nesting_depth::DEPTH_MAX`] levels passes: not from a
 //!   client, not from a server, and not where metamcp has assembled it.
 //! - There are never more connections than seats, those included that are made or closed just now.
 //!   Whoever waits for a seat or a dial may leave, and nobody else loses anything by it.
@@ -229,12 +229,12 @@
 //! - Every queue, body, cache, wait and retry has a bound with a name, in [`config::defaults`] unless
 //!   it is a detail of one file.
 //! - Work that a stranger sizes has a bound, and where it can take over a millisecond it is done by
-//!   [`compute`] and never on an event loop. Checking arguments spends steps: where they are spent, the
+//!   [`compute_pool`] and never on an event loop. Checking arguments spends steps: where they are spent, the
 //!   call goes to its server unchecked, and the caller is told.
 //! - No lock is held across an await. Every task has an owner that waits for it.
 //! - READY=1 is sent once the accept loops are started; the watchdog is fed only while all loops turn.
 //! - A server that this process has started is refused what belongs to the operator. Which process
-//!   asks is known by what the kernel says of its socket ([`peer`], [`child::kinship`]).
+//!   asks is known by what the kernel says of its socket ([`peer`], [`child::process_ancestry`]).
 //! - The service is not dumpable: no process of its user reads its memory and its environment.
 //! - Who asks on the control socket is known by what the kernel says of them. One connection there can
 //!   neither use up the seats nor wait for ever; nor can many, as long as they have nothing running.
@@ -251,6 +251,7 @@
 
 pub mod acceptor;
 pub mod backoff;
+pub mod bearer_token;
 pub mod body;
 pub mod breaker;
 pub mod bridge;
@@ -259,16 +260,17 @@ pub mod call;
 pub mod catalog;
 pub mod child;
 pub mod cli;
-pub mod compute;
+pub mod compute_pool;
 pub mod config;
 pub mod connection;
 pub mod control;
 pub mod daemon;
 pub mod demo;
-pub mod descriptors;
+pub mod descriptor_limit;
 pub mod doctor;
 pub mod embedding;
 pub mod era;
+pub mod error_report;
 pub mod fault;
 pub mod files;
 pub mod holder;
@@ -281,8 +283,7 @@ pub mod pool;
 pub mod protocol;
 pub mod provision;
 pub mod redact;
-pub mod report;
-pub mod resident;
+pub mod resident_memory;
 pub mod search;
 pub mod session;
 pub mod share;
@@ -292,8 +293,7 @@ pub mod systemd;
 pub mod task;
 pub mod telemetry;
 pub mod tls;
-pub mod token;
 pub mod typegen;
-pub mod unsent;
+pub mod unsent_messages;
 pub mod view;
 pub mod web;

@@ -95,12 +95,12 @@ impl Redactor {
     }
 
     /// Returns the length of the longest form of a secret, in bytes.
-    pub fn longest(&self) -> usize {
+    pub fn longest_secret(&self) -> usize {
         self.secrets.as_ref().map_or(0, |secrets| secrets.max_pattern_len())
     }
 
     /// Returns `text` with every secret replaced.
-    pub fn black_out(&self, text: &str) -> String {
+    pub fn redact(&self, text: &str) -> String {
         let Some(secrets) = &self.secrets else { return text.to_owned() };
         let mut shown = String::with_capacity(text.len());
         secrets.replace_all_with(text, &mut shown, |_, _, shown| {
@@ -112,7 +112,7 @@ impl Redactor {
 
     /// Returns `text` fit for an error: on one line, without secrets and what is unruly, and cut.
     pub fn quote(&self, text: &str) -> String {
-        let text = self.black_out(text.trim()).replace(is_unruly, " ");
+        let text = self.redact(text.trim()).replace(is_control, " ");
         cut(&text, defaults::QUOTE_BYTES_MAX).to_owned()
     }
 }
@@ -166,7 +166,7 @@ fn encoded(secret: &str) -> Vec<String> {
 
 /// Tells whether a character changes more of a text than its own place, or is not seen in it: it moves
 /// the cursor, turns the direction of what is beside it, or is a tag, with which words can be hidden.
-pub fn is_unruly(found: char) -> bool {
+pub fn is_control(found: char) -> bool {
     let turns = matches!(
         found,
         '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
@@ -177,10 +177,10 @@ pub fn is_unruly(found: char) -> bool {
 
 /// Returns a text of somebody else's as it may stand in one of ours: what is unruly in it is a space;
 /// its lines and its tabs stay.
-pub fn tame(text: &str) -> Cow<'_, str> {
-    let is_unruly = |found: char| is_unruly(found) && !matches!(found, '\n' | '\t');
-    match text.contains(is_unruly) {
-        true => text.replace(is_unruly, " ").into(),
+pub fn sanitize(text: &str) -> Cow<'_, str> {
+    let is_hidden = |found: char| is_control(found) && !matches!(found, '\n' | '\t');
+    match text.contains(is_hidden) {
+        true => text.replace(is_hidden, " ").into(),
         false => text.into(),
     }
 }
@@ -201,8 +201,8 @@ mod tests {
     #[test]
     fn a_text_that_is_tame_moves_turns_and_hides_nothing() {
         let text = "a\u{1b}[31m b\0\u{7}\r\nc\td\u{202e}e\u{e0041}f\u{85}";
-        assert_eq!(tame(text), "a [31m b   \nc\td e f ");
-        assert!(matches!(tame("ä \u{1f642}\n"), Cow::Borrowed(_)));
+        assert_eq!(sanitize(text), "a [31m b   \nc\td e f ");
+        assert!(matches!(sanitize("ä \u{1f642}\n"), Cow::Borrowed(_)));
     }
 
     #[test]
@@ -237,7 +237,7 @@ mod tests {
             }
         }
         for text in texts {
-            let shown = redactor.black_out(&format!("error: <{text}> is wrong"));
+            let shown = redactor.redact(&format!("error: <{text}> is wrong"));
             assert!(shown.contains("[secret]"), "{text}: {shown}");
             assert!(shown.starts_with("error: <") && shown.ends_with("> is wrong"), "{shown}");
             // What is left of base64 is its neighbours and at most two characters of it.
@@ -264,7 +264,7 @@ mod tests {
         let redactor = Redactor::of(&declared.into(), &values);
 
         assert_eq!(
-            redactor.black_out("Bearer abc, abc, 1, /usr/bin, xyz, correct horse, correct, four"),
+            redactor.redact("Bearer abc, abc, 1, /usr/bin, xyz, correct horse, correct, four"),
             "[secret], [secret], 1, /usr/bin, [secret], [secret], correct, [secret]"
         );
     }

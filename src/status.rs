@@ -222,7 +222,7 @@ impl StatusBoard {
 impl ServiceStatus {
     /// Returns the line that `systemctl status` shows.
     pub fn line(&self) -> String {
-        let n_up = self.servers.iter().filter(|server| server.is_up()).count();
+        let n_up = self.servers.iter().filter(|server| server.is_connected()).count();
         let mut line = format!(
             "{n_up}/{} servers up, {} clients, generation {}",
             self.servers.len(),
@@ -264,7 +264,7 @@ fn camel_name(name: &str) -> String {
 
 impl SlotStatus {
     /// Tells whether the server has a connection that takes requests.
-    pub fn is_up(&self) -> bool {
+    pub fn is_connected(&self) -> bool {
         self.protocol_version.is_some()
     }
 }

@@ -18,7 +18,7 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 use metamcp::{
     config::search,
     embedding::Embedder,
-    report::chain,
+    error_report::chain,
     web::{WebClient, WebLimits},
 };
 use rcgen::{CertifiedKey, generate_simple_self_signed};

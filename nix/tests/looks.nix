@@ -1,7 +1,7 @@
-# Where nix/looks.nix guesses otherwise than it should: an empty list.
+# Where nix/secret-lookalikes.nix guesses otherwise than it should: an empty list.
 { lib }:
 let
-  looks = import ../looks.nix { inherit lib; };
+  looks = import ../secret-lookalikes.nix { inherit lib; };
   words =
     text: builtins.filter (part: builtins.isString part && part != "") (builtins.split " " text);
   commandLine = text: f: f (builtins.head (words text)) (builtins.tail (words text));

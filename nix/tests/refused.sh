@@ -51,7 +51,7 @@ judge() {
   verdicts >"$work/verdicts"
 }
 guesses_are_right() {
-  nix-instantiate --eval --strict --json --expr "import $here/looks.nix { lib = import $lib; }" >"$work/guesses" ||
+  nix-instantiate --eval --strict --json --expr "import $here/secret-lookalikes.nix { lib = import $lib; }" >"$work/guesses" ||
     return 1
   cat "$work/guesses"
   jq -e '. == []' "$work/guesses"

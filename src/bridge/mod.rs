@@ -20,12 +20,12 @@ use crate::{
     backoff::Backoff,
     config::defaults,
     control::client::{self, ControlClientError},
+    error_report::chain,
     protocol::ndjson::{LineDecoder, NdjsonLine},
-    report::chain,
-    unsent::UnsentMessages,
+    unsent_messages::UnsentMessages,
 };
 
-mod outcome;
+mod outage_reply;
 mod relay;
 mod request;
 
@@ -113,7 +113,7 @@ impl<'a> Bridge<'a> {
             relay.tick(self.started.elapsed());
             if gone_at.is_some() {
                 // One that was never taken is told so.
-                if self.was_attached && relay.to_client.is_empty() && !relay.is_waited_for() {
+                if self.was_attached && relay.to_client.is_empty() && !relay.has_pending() {
                     return Ok(());
                 }
                 if relay.to_service.is_empty() {

@@ -23,20 +23,20 @@ use std::{
 use bytes::Bytes;
 
 use super::{
-    outcome,
+    outage_reply,
     request::{BridgedMethod, BridgedRequest},
 };
 use crate::{
     config::defaults,
-    ingress::pipe::DETACHED,
+    ingress::stdio_pipe::DETACHED,
     protocol::{
         Batch, Message, MessageKind, ObjectMembers,
+        client_meta::SUBSCRIPTION_ID,
         jsonrpc::MessagePart,
-        mcp::{ListKind, method},
-        modern::SUBSCRIPTION_ID,
+        payloads::{ListKind, method},
         version,
     },
-    unsent::UnsentMessages,
+    unsent_messages::UnsentMessages,
 };
 
 /// How the ids of our own requests begin, JSON text.
@@ -125,7 +125,7 @@ impl What {
 impl BridgeRelay {
     /// Takes a line of the client.
     pub(super) fn client_says(&mut self, line: Bytes, now: Duration) {
-        if Batch::is_one(&line) {
+        if Batch::is_batch(&line) {
             return self.take_batch(line, now);
         }
         let Ok(message) = Message::parse_own(line.clone()) else {
@@ -148,7 +148,7 @@ impl BridgeRelay {
 
     /// Takes a line of the service.
     pub(super) fn service_says(&mut self, line: Bytes, now: Duration) {
-        if Batch::is_one(&line) {
+        if Batch::is_batch(&line) {
             let answers = Batch::parse(&line, defaults::BATCH_MESSAGES_MAX);
             let answers = answers.into_iter().flat_map(Batch::into_members).flatten();
             for answer in answers {
@@ -216,8 +216,8 @@ impl BridgeRelay {
                 again.push((number, What::Request(request)));
             } else {
                 let error = match is_unread(number) {
-                    true => outcome::away(None),
-                    false => outcome::unknown(),
+                    true => outage_reply::service_unavailable(None),
+                    false => outage_reply::unknown(),
                 };
                 self.to_client.push(request.failed(&error));
             }
@@ -252,7 +252,9 @@ impl BridgeRelay {
         for Waiting { what, .. } in over {
             self.n_kept = self.n_kept.saturating_sub(what.n_bytes());
             if let What::Request(request) = what {
-                self.to_client.push(request.failed(&outcome::away(self.refusal.as_deref())));
+                self.to_client.push(
+                    request.failed(&outage_reply::service_unavailable(self.refusal.as_deref())),
+                );
             }
         }
     }
@@ -265,7 +267,7 @@ impl BridgeRelay {
     }
 
     /// Tells whether a request of the client has no answer yet.
-    pub(super) fn is_waited_for(&self) -> bool {
+    pub(super) fn has_pending(&self) -> bool {
         let waits = |waiting: &Waiting| matches!(waiting.what, What::Request(_));
         !self.asked.is_empty() || self.waiting.iter().any(waits)
     }
@@ -289,7 +291,7 @@ impl BridgeRelay {
             self.n_kept += request.n_bytes();
             self.waiting.push_back(Waiting { since: now, what: What::Request(request) });
         } else {
-            self.to_client.push(request.failed(&outcome::full(self.refusal.as_deref())));
+            self.to_client.push(request.failed(&outage_reply::full(self.refusal.as_deref())));
         }
     }
 

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use crate::{
     config::defaults,
     protocol::{
-        Batch, ByteChunks, Era, Message, MessageKind, RpcError, batch, jsonrpc::MessagePart,
-        mcp::method, modern::version_of,
+        Batch, ByteChunks, Era, Message, MessageKind, RpcError, batch, client_meta::version_of,
+        jsonrpc::MessagePart, payloads::method,
     },
 };
 

@@ -118,7 +118,7 @@ impl<A> AccountLedger<A> {
     }
 
     /// Takes bytes of `account` back.
-    pub(super) fn give_back(
+    pub(super) fn free(
         &mut self,
         account: Option<Account>,
         n_bytes: usize,
@@ -159,7 +159,7 @@ impl<A> AccountLedger<A> {
     }
 
     fn decide_if_asked(&mut self) -> Vec<LedgerDecision<A>> {
-        if self.is_awaited() { self.decide() } else { Vec::new() }
+        if self.has_waiters() { self.decide() } else { Vec::new() }
     }
 
     /// Changes the size of the budget. What is in use beyond it stays until it is given back.
@@ -190,7 +190,7 @@ impl<A> AccountLedger<A> {
     }
 
     /// Tells whether anybody waits.
-    pub(super) fn is_awaited(&self) -> bool {
+    pub(super) fn has_waiters(&self) -> bool {
         !self.queues.is_empty()
     }
 

@@ -125,7 +125,7 @@ fn what_is_kept_for_comfort_makes_room_before_anything_is_refused() {
     let held = Mutex::new(Some(budget.try_reserve(80).expect("room")));
     let comfort = Arc::new(Comfort { held, n_asked: AtomicUsize::new(0) });
     let known: Arc<dyn ReclaimableMemory> = Arc::<Comfort>::clone(&comfort);
-    budget.reclaims(Arc::downgrade(&known));
+    budget.register_reclaimable(Arc::downgrade(&known));
     let mut taken = budget.try_reserve(10).expect("room");
     assert_eq!(comfort.n_asked.load(Ordering::Relaxed), 0);
     taken.grow_to(100).expect("room was made");
@@ -140,7 +140,7 @@ fn what_is_kept_for_comfort_makes_room_for_an_answer_of_an_account_that_has_much
     let held = Mutex::new(Some(budget.try_reserve(20 * KIB).expect("room")));
     let comfort = Arc::new(Comfort { held, n_asked: AtomicUsize::new(0) });
     let known: Arc<dyn ReclaimableMemory> = Arc::<Comfort>::clone(&comfort);
-    budget.reclaims(Arc::downgrade(&known));
+    budget.register_reclaimable(Arc::downgrade(&known));
     let answer = |account, length: usize| {
         let bytes = budget.try_reserve(length).expect("room").attach(vec![1; length].into());
         budget.attributed(account, bytes)

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use super::inquiry::InputRefusal;
+use super::input_required::InputRefusal;
 use crate::{
-    breaker::BreakerIncident, compute::ComputeError, connection::RequestFailure,
+    breaker::BreakerIncident, compute_pool::ComputeError, connection::RequestFailure,
     era::TranslationError, fault::Fault, name::ServerName, pool::SlotError,
 };
 
-mod told;
+mod client_error;
 
 /// Why a request did not get an answer from a server.
 #[derive(Debug, thiserror::Error)]

@@ -7,33 +7,33 @@ use tokio::time::{self, Instant};
 
 use crate::{
     budget::MemoryReservation,
-    compute::{ComputeError, ComputePool},
+    compute_pool::{ComputeError, ComputePool},
     connection::{CallEvent, ConnectionLimits, PendingRequest, SessionOwner, SideMessage},
     era::ClientEra,
+    error_report::chain,
     holder::Holder,
     name::ServerName,
     pool::{BreakerOpen, ConnectionLease, GatePass, OneShotClient, ServerSlot},
-    protocol::{ByteChunks, Message, jsonrpc::MessagePart, mcp::method},
-    report::chain,
+    protocol::{ByteChunks, Message, jsonrpc::MessagePart, payloads::method},
 };
 
+mod answer_memory;
 mod connect;
-mod crossing;
+mod continuation;
+mod era_adapter;
 mod error;
-mod inquiry;
-mod loss;
-mod memory;
+mod failure_class;
+mod input_required;
 mod retry;
-mod sequel;
 
 use connect::RequestConnection;
 pub use connect::{connect, connection};
-use crossing::EraAdapter;
+pub use continuation::{AttemptOutcome, CallContinuation, NextAction};
+use era_adapter::EraAdapter;
 pub use error::CallError;
-pub use inquiry::InputRefusal;
-use inquiry::{InputExchange, InputStep};
+pub use input_required::InputRefusal;
+use input_required::{InputExchange, InputStep};
 use retry::{RetryBudget, RetryKind};
-pub use sequel::{AttemptOutcome, CallContinuation, NextAction};
 
 /// One request and its answer, over as many connections as that takes.
 ///
@@ -153,7 +153,7 @@ impl Exchange {
 
     /// Has `sieve` look at the answer before anybody else does, and change it.
     #[must_use]
-    pub fn through(
+    pub fn with_filter(
         mut self,
         sieve: impl FnOnce(Message) -> Message + Send + Sync + 'static,
     ) -> Self {
@@ -164,7 +164,7 @@ impl Exchange {
     /// Has `sequel` decide what becomes of the outcome, once nothing more is tried for it. Where that
     /// takes long, `computer` does it.
     #[must_use]
-    pub fn with_sequel(
+    pub fn with_continuation(
         mut self,
         mut sequel: Box<dyn CallContinuation>,
         computer: ComputePool,
@@ -195,7 +195,7 @@ impl Exchange {
 
     /// Asks for a connection, if the server may be asked for anything.
     fn enter(&mut self, limits: ConnectionLimits) {
-        self.is_fresh = self.slot.losses() == 0;
+        self.is_fresh = self.slot.n_lost() == 0;
         match self.slot.gate().admit(self.holder) {
             Ok(permit) => {
                 self.permit = Some(permit);
@@ -219,7 +219,7 @@ impl Exchange {
             if let Some(notice) = self.notices.pop_front() {
                 return Ok(SideMessage::Notification(notice).into());
             }
-            if let Some(answer) = self.concluded() {
+            if let Some(answer) = self.take_deferred_answer() {
                 return self.counted(answer);
             }
             if matches!(self.stage, Stage::Computing(_)) {
@@ -239,7 +239,7 @@ impl Exchange {
                     match self.translated(answer) {
                         Ok(Some(answer)) => {
                             let outcome = self.make_room(answer.bytes().len()).map(|()| answer);
-                            match self.go_on(outcome) {
+                            match self.resolve_outcome(outcome) {
                                 Some(Ok(answer)) if answer.bytes().as_ptr() != received => {
                                     return self.counted(answer);
                                 }
@@ -252,11 +252,11 @@ impl Exchange {
                         Err(error) => error,
                     }
                 }
-                Ok(aside) if self.is_unheard(&aside) => continue,
+                Ok(aside) if self.is_suppressed_progress(&aside) => continue,
                 Ok(aside) => return Ok(aside),
                 Err(error) => error,
             };
-            let loss = self.loss(&error);
+            let loss = self.classify(&error);
             if let Some(successor) = self.successor(&error, loss) {
                 tracing::debug!(mcp_server = %self.slot.name(), "request goes to the changed server");
                 // What ran at the old one says nothing about the new one.
@@ -269,7 +269,7 @@ impl Exchange {
             let Some(stage) = again.and_then(|again| self.try_again(again)) else {
                 self.report(&error);
                 self.stage = Stage::Over;
-                match self.go_on(Err(error)) {
+                match self.resolve_outcome(Err(error)) {
                     Some(outcome) => return outcome.map(CallEvent::Answer),
                     None => continue,
                 }
@@ -314,7 +314,7 @@ impl Exchange {
                             self.has_begun = true;
                             return Ok(SideMessage::Question(*question).into());
                         }
-                        Ok(InputStep::Done) => self.ask_again(),
+                        Ok(InputStep::Done) => self.resend(),
                         Err(source) => {
                             return Err(CallError::Unanswered {
                                 server: self.slot.name().clone(),
@@ -334,7 +334,7 @@ impl Exchange {
                     let server = self.slot.name();
                     let total = self.ends.saturating_duration_since(Instant::now());
                     if total.is_zero() {
-                        return Err(crossing::too_late(server, self.limits));
+                        return Err(era_adapter::too_late(server, self.limits));
                     }
                     let request = self
                         .crossing
@@ -346,7 +346,7 @@ impl Exchange {
                     let limits = ConnectionLimits { total, ..self.limits };
                     let sent = match self.client {
                         ClientEra::Ourselves => {
-                            lease.connection.call_of_ours(self.holder, &request, limits).await
+                            lease.connection.call_internal(self.holder, &request, limits).await
                         }
                         ClientEra::Legacy { .. } | ClientEra::Modern(_) => {
                             lease.connection.call(self.holder, &request, limits).await

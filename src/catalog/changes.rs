@@ -19,15 +19,15 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{Catalog, asking::FetchReason};
+use super::{Catalog, fetch::FetchReason};
 use crate::{
     config::{defaults, diff::ServerDiff},
     connection::{Announcement, ConnectionLimits, NoticeSource, SessionOwner, SideMessage},
+    error_report::chain,
     name::ServerName,
     pool::ServerSlot,
-    protocol::mcp::ListKind,
-    report::chain,
-    session::{Debounce, until},
+    protocol::payloads::ListKind,
+    session::{Debounce, sleep_until},
 };
 
 /// A notice: its server, the owner of its connection, its main list, and its sender.
@@ -40,7 +40,7 @@ impl Catalog {
     /// # Cancel safety
     ///
     /// Dropped halfway, what is in the queue is lost.
-    pub async fn heed(
+    pub async fn run_announcements(
         &self,
         mut announced: mpsc::Receiver<Announcement>,
         limits: impl Fn() -> ConnectionLimits,
@@ -62,7 +62,7 @@ impl Catalog {
                     // Waits where clients are told more than is handed on; the queue has a bound.
                     None => drop(self.told.send(announcement).await),
                 },
-                () = until(since, held.next_end()) => {
+                () = sleep_until(since, held.next_end()) => {
                     let now = since.elapsed();
                     while let Some((key, owner)) = held.take(now) {
                         if checked.insert(key.clone()) {
@@ -91,16 +91,17 @@ impl Catalog {
         limits: ConnectionLimits,
     ) {
         let Some(slot) = self.pool.slot(server.as_str()) else { return };
-        if !self.sessions.is_heard(server, owner) {
+        if !self.sessions.has_listener(server, owner) {
             // There is nobody to tell. What is searched is to be right all the same; whoever else asks
             // later has the list read again.
             self.look_again(&slot, owner, notice, limits).await;
             return;
         }
-        let say =
-            || tell(&self.told, Announcement::of_change(server.clone(), owner.cloned(), notice));
+        let say = || {
+            try_send(&self.told, Announcement::of_change(server.clone(), owner.cloned(), notice))
+        };
         let mut lists = ListKind::of_notice(notice.notice()).to_vec();
-        let unseen = |list: &ListKind| self.entry(&slot, *list, owner).is_unseen();
+        let unseen = |list: &ListKind| self.entry(&slot, *list, owner).is_unshown();
         if lists.iter().all(unseen) {
             // A search finds tools without a list.
             let is_of_use = self.is_searched.load(Ordering::Relaxed)
@@ -118,7 +119,7 @@ impl Catalog {
         if slot.live(owner).is_none() {
             // One that we have closed is compared when it is there again. It is not dialled for that:
             // some say at each start that their lists have changed.
-            if !slot.is_put_away(owner) {
+            if !slot.is_closed_idle(owner) {
                 lists.iter().for_each(|list| self.entry(&slot, *list, owner).forget());
                 say();
             }
@@ -171,16 +172,16 @@ impl Catalog {
         self.redeclared.notify_one();
         for server in diff.added.iter().chain(&diff.removed) {
             for list in [ListKind::Tools, ListKind::Prompts, ListKind::Resources] {
-                tell(&self.told, Announcement::of_change(server.clone(), None, list));
+                try_send(&self.told, Announcement::of_change(server.clone(), None, list));
             }
         }
         let slots = diff.changed.iter().filter_map(|server| self.pool.slot(server.as_str()));
-        slots.for_each(|slot| slot.missed());
+        slots.for_each(|slot| slot.note_omitted());
     }
 }
 
 /// Hands a notice on that is not waited for.
-pub(super) fn tell(told: &mpsc::Sender<Announcement>, notice: Announcement) {
+pub(super) fn try_send(told: &mpsc::Sender<Announcement>, notice: Announcement) {
     match told.try_send(notice) {
         // Nobody is told anything any more when the service stops.
         Ok(()) | Err(TrySendError::Closed(_)) => {}

@@ -44,7 +44,7 @@ impl CatalogDigest {
     }
 
     /// Returns its first bytes as a number.
-    pub(super) fn short(self) -> u64 {
+    pub(super) fn as_u64(self) -> u64 {
         let mut first = [0; 8];
         first.copy_from_slice(&self.0[..8]);
         u64::from_be_bytes(first)

@@ -11,8 +11,8 @@ use crate::{
     config::defaults,
     name::ServerName,
     protocol::{
-        item::RejectedItem,
-        mcp::{ListItem, ListKind},
+        item_check::RejectedItem,
+        payloads::{ListItem, ListKind},
     },
     redact,
 };
@@ -124,7 +124,7 @@ impl CatalogFindings {
     }
 
     /// Returns the collisions that there still are.
-    pub(super) fn collisions_that(
+    pub(super) fn current_collisions(
         &self,
         are: impl Fn(&NameCollision) -> bool,
     ) -> Vec<NameCollision> {
@@ -153,7 +153,7 @@ fn shown(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::mcp::ListPage;
+    use crate::protocol::payloads::ListPage;
 
     fn name(text: &str) -> ServerName {
         ServerName::new(text).expect("a name")

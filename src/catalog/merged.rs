@@ -5,16 +5,16 @@ use std::{sync::Arc, time::Duration};
 use futures_util::{FutureExt as _, future::join_all};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::{Catalog, Listing, digest::CatalogDigest, entry::ListEntry, snapshot::about};
+use super::{Catalog, Listing, digest::CatalogDigest, list_entry::ListEntry, snapshot::about};
 use crate::{
     breaker,
     call::CallError,
     config::defaults,
     connection::{ConnectionLimits, SessionOwner},
+    error_report::chain,
     name::ServerName,
     pool::ServerSlot,
-    protocol::mcp::{ListKind, ServerProfile},
-    report::chain,
+    protocol::payloads::{ListKind, ServerProfile},
     search::RelevanceTerms,
 };
 
@@ -179,7 +179,7 @@ impl Catalog {
             return Ok(known);
         }
         let most = defaults::LIST_PATIENCE.min(limits.silence);
-        let patience = entry.standing(slot, owner, &self.records).patience(most);
+        let patience = entry.readiness(slot, owner, &self.records).patience(most);
         let listing = self.listing(slot, list, owner, limits);
         let listed = match patience {
             // The shortest of timers takes a millisecond.
@@ -206,14 +206,14 @@ impl Catalog {
         if let Some(known) = self.known_of(slot, list, owner, &entry) {
             return Ok(known);
         }
-        if let Some(listing) = entry.missed(slot, owner, is_late && !patience.is_zero()) {
+        if let Some(listing) = entry.note_omitted(slot, owner, is_late && !patience.is_zero()) {
             return Ok(listing);
         }
         if slot.live(owner).is_none() {
             if is_late {
                 self.records.note(slot, true);
             }
-            slot.missed();
+            slot.note_omitted();
         }
         let (server, method) = (slot.name(), list.method());
         // Said once, and not with every list.
@@ -247,7 +247,7 @@ impl Catalog {
 
     /// Returns for whom the lists of `slot` are read that are for nobody in particular.
     pub(super) fn owner(&self, slot: &ServerSlot) -> Option<&SessionOwner> {
-        slot.is_owned().then_some(&self.onlooker)
+        slot.is_per_session().then_some(&self.onlooker)
     }
 
     /// Returns how a server is declared, as far as that decides what it lists.
@@ -259,7 +259,7 @@ impl Catalog {
 /// Returns why a list is not there in time: its server may have failed before, and be tried again.
 /// Returns for how long a server has been connecting, if it is; nothing when the attempt has failed.
 fn under_way(slot: &ServerSlot, owner: Option<&SessionOwner>) -> Option<Duration> {
-    slot.dialled_for(owner).or_else(|| slot.live(owner).map(|_| Duration::ZERO))
+    slot.connecting_for(owner).or_else(|| slot.live(owner).map(|_| Duration::ZERO))
 }
 
 fn late(slot: &ServerSlot, owner: Option<&SessionOwner>) -> String {

@@ -34,49 +34,49 @@ use crate::{
     embedding::Embedder,
     name::ServerName,
     pool::{Pool, ServerSlot, SlotError},
-    protocol::mcp::{ListItem, ListKind},
+    protocol::payloads::{ListItem, ListKind},
     session::SessionRegistry,
 };
 
-mod altered;
-mod asking;
-mod cached;
+mod cache_file;
+mod changed_definitions;
 mod changes;
+mod client_view;
+mod connect_attempts;
 mod digest;
-mod entry;
+mod disk_cache;
+mod fetch;
 mod findings;
-mod keep;
-mod known;
+mod known_lists;
+mod list_entry;
+mod list_timeout;
 mod merged;
 mod parallel;
-mod patience;
+mod persister;
 mod prime;
 mod publisher;
-mod records;
 mod refresh;
 mod remembered;
 mod routes;
-mod shelf;
-mod shown;
-mod sieve;
+mod sanitizer;
 mod snapshot;
 mod store;
 #[cfg(test)]
 mod tests;
 
-use asking::FetchReason;
 #[doc(hidden)]
-pub use cached::rewritten;
+pub use cache_file::rewritten;
+use connect_attempts::ConnectAttempts;
 use digest::CatalogDigest;
-use entry::{ListEntry, ListRead, ListReadOutcome, UnreadList};
+pub use disk_cache::DiskCache;
+use fetch::FetchReason;
 pub use findings::{CatalogFindings, NameCollision, QuarantinedItem};
-pub use known::KnownSource;
+pub use known_lists::KnownSource;
+use list_entry::{ListEntry, ListRead, ListReadOutcome, UnreadList};
 pub use merged::UnreadServer;
 use publisher::SnapshotPublisher;
-use records::ConnectAttempts;
-use shelf::CatalogStore;
 pub use snapshot::{CatalogSnapshot, KnownServer};
-pub use store::DiskCache;
+use store::CatalogStore;
 
 /// One server's list.
 pub type Listing = Arc<Vec<ListItem>>;
@@ -129,7 +129,7 @@ impl Catalog {
         let (entries, records, findings) = (Mutex::default(), Arc::default(), Arc::default());
         let (shelf, store) = (Arc::<CatalogStore>::default(), Arc::new(store));
         let publisher = SnapshotPublisher::new(Arc::clone(&shelf), tasks.clone());
-        let onlooker = SessionOwner::onlooker();
+        let onlooker = SessionOwner::observer();
         Self {
             pool,
             sessions,
@@ -180,7 +180,7 @@ impl Catalog {
         loop {
             match self.read(slot, list, owner, limits, FetchReason::Asked).await {
                 Ok(listing) => {
-                    if self.entry(slot, list, owner).tell(slot, &listing) {
+                    if self.entry(slot, list, owner).note_announced(slot, &listing) {
                         self.tell_changed(slot, list, owner);
                     }
                     return Ok(listing);
@@ -221,11 +221,13 @@ impl Catalog {
                 if let Some(old) = old {
                     // A list may be long.
                     let (new, list) = (Arc::clone(&listing), list.method());
-                    drop(tasks.spawn_blocking(move || altered::tell(&name, list, &old, &new)));
+                    drop(tasks.spawn_blocking(move || {
+                        changed_definitions::log_changes(&name, list, &old, &new)
+                    }));
                 }
             }
             if is_news {
-                changes::tell(&told, news);
+                changes::try_send(&told, news);
             }
             Ok(listing)
         });
@@ -238,7 +240,7 @@ impl Catalog {
 
     /// Tells clients that a list is not the one that they know.
     fn tell_changed(&self, slot: &ServerSlot, list: ListKind, owner: Option<&SessionOwner>) {
-        changes::tell(&self.told, news(slot, list, owner));
+        changes::try_send(&self.told, news(slot, list, owner));
     }
 
     /// Has tools found as is declared: by which words mean the same here, and by whose vectors.
@@ -282,16 +284,16 @@ impl Catalog {
                         .is_some_and(|last| last.iter().any(|known| known.key == item))
             })
         };
-        self.findings.collisions_that(|found| {
+        self.findings.current_collisions(|found| {
             has(found, &found.server, &found.keys.0) && has(found, &found.left_out, &found.keys.1)
         })
     }
 
     /// Notes that a client was told of a server what may be wrong, so that it is told again when the
     /// lists are there.
-    pub fn doubt(&self, slot: &ServerSlot, owner: Option<&SessionOwner>) {
+    pub fn mark_stale(&self, slot: &ServerSlot, owner: Option<&SessionOwner>) {
         for list in [ListKind::Tools, ListKind::Prompts, ListKind::Resources] {
-            self.entry(slot, list, owner).doubt();
+            self.entry(slot, list, owner).mark_stale();
         }
     }
 
@@ -320,7 +322,7 @@ impl Catalog {
         slot: &Arc<ServerSlot>,
         owner: Option<&SessionOwner>,
     ) -> Option<(Arc<CatalogStore>, ServerName, CatalogDigest)> {
-        let is_everybodys = !slot.is_owned() || owner == Some(&self.onlooker);
+        let is_everybodys = !slot.is_per_session() || owner == Some(&self.onlooker);
         let is_declared =
             || self.pool.slot(slot.name().as_str()).is_some_and(|now| Arc::ptr_eq(&now, slot));
         let noted = || (Arc::clone(&self.shelf), slot.name().clone(), Self::declared(slot));
@@ -333,7 +335,7 @@ impl Catalog {
     }
 
     fn key(&self, slot: &ServerSlot, list: ListKind, owner: Option<&SessionOwner>) -> Key {
-        let owner = owner.filter(|_| slot.is_owned()).map(|owner| owner.key);
+        let owner = owner.filter(|_| slot.is_per_session()).map(|owner| owner.key);
         Key { server: slot.name().clone(), list, owner }
     }
 
@@ -349,8 +351,8 @@ impl Catalog {
             return Arc::clone(entry);
         }
         // Clients that have gone have left theirs behind.
-        entries.retain(|key, entry| key.owner.is_none() || entry.is_of_use());
-        let entry = ListEntry::new(list, owner.filter(|_| slot.is_owned()).cloned());
+        entries.retain(|key, entry| key.owner.is_none() || entry.is_current());
+        let entry = ListEntry::new(list, owner.filter(|_| slot.is_per_session()).cloned());
         entries.insert(key, Arc::clone(&entry));
         entry
     }
@@ -363,6 +365,6 @@ impl Catalog {
 
 /// Returns the notice that a list of `slot` is another one, for whoever sees it.
 fn news(slot: &ServerSlot, list: ListKind, owner: Option<&SessionOwner>) -> Announcement {
-    let owner = owner.filter(|_| slot.is_owned()).cloned();
+    let owner = owner.filter(|_| slot.is_per_session()).cloned();
     Announcement::of_change(slot.name().clone(), owner, list)
 }

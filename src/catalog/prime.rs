@@ -12,14 +12,14 @@ use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use tokio::time::{self, Instant};
 use tokio_util::sync::CancellationToken;
 
-use super::{Catalog, digest::CatalogDigest, known::LISTS, refresh::DueRefresh};
+use super::{Catalog, digest::CatalogDigest, known_lists::LISTS, refresh::DueRefresh};
 use crate::{
     breaker,
     config::{self, defaults},
     connection::ConnectionLimits,
+    error_report::chain,
     name::ServerName,
     pool::ServerSlot,
-    report::chain,
 };
 
 impl Catalog {
@@ -79,7 +79,7 @@ impl Catalog {
             let (server, owner) = (slot.name(), self.owner(slot));
             LISTS.iter().any(|list| self.shelf.listing(server, *list).is_none())
                 && slot.live(owner).is_none()
-                && slot.dialled_for(owner).is_none()
+                && slot.connecting_for(owner).is_none()
                 && slot.gate().snapshot().state == breaker::BreakerState::Normal
                 && tried.get(server) != Some(&Self::declared(slot))
         };
@@ -89,7 +89,7 @@ impl Catalog {
     async fn prime_one(&self, slot: Arc<ServerSlot>, limits: ConnectionLimits) {
         let owner = self.owner(&slot);
         // An exclusive server gets a connection for each list.
-        let held = if slot.is_standing() {
+        let held = if slot.has_fixed_connection() {
             let leased = tokio::select! {
                 leased = slot.lease(owner, Instant::now() + limits.silence) => leased,
                 () = slot.absent(owner) => return,
@@ -108,13 +108,13 @@ impl Catalog {
         for list in LISTS {
             if self.shelf.listing(slot.name(), list).is_none() {
                 let due = DueRefresh { slot: Arc::clone(&slot), list, owner: owner.cloned() };
-                self.look(due, limits).await;
+                self.read_due(due, limits).await;
             }
         }
         drop(held);
         // The connection of a server with `sharing = "session"` is of no use to a client.
-        if slot.is_owned() || !self.pool.has_room_for_all() {
-            slot.put_away(owner);
+        if slot.is_per_session() || !self.pool.has_room_for_all() {
+            slot.close_idle(owner);
         }
     }
 }

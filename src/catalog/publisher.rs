@@ -8,13 +8,13 @@ use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
 use super::{
-    shelf::CatalogStore,
     snapshot::{CatalogSnapshot, SnapshotVectors, SynonymTable},
+    store::CatalogStore,
 };
 use crate::{
     config::{defaults, search::EmbeddingConfig, secret::credentials_directory},
     embedding::{Embedder, EmbeddingText},
-    report::chain,
+    error_report::chain,
     single_flight::{FlightWaiter, SingleFlight},
 };
 
@@ -74,7 +74,7 @@ impl SnapshotPublisher {
 
     /// Has tools found by groups of words that mean the same here, too.
     pub(super) fn search_with(&self, synonyms: &[Vec<String>]) {
-        if !self.vocabulary.load().is_of(synonyms) {
+        if !self.vocabulary.load().has_groups(synonyms) {
             self.vocabulary.store(Arc::new(SynonymTable::of(synonyms)));
             self.shelf.touch();
         }

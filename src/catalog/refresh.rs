@@ -17,17 +17,17 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Catalog, Key,
-    asking::FetchReason,
-    entry::UnreadList,
-    known::{KnownList, KnownSource, LISTS},
+    fetch::FetchReason,
+    known_lists::{KnownList, KnownSource, LISTS},
+    list_entry::UnreadList,
 };
 use crate::{
     config::{LifecycleConfig, SharingMode, defaults},
     connection::{ConnectionLimits, SessionOwner},
+    error_report::chain,
     name::ServerName,
     pool::ServerSlot,
-    protocol::mcp::ListKind,
-    report::chain,
+    protocol::payloads::ListKind,
 };
 
 /// A list that is to be read.
@@ -85,13 +85,13 @@ impl Catalog {
                     continue;
                 }
                 let limits = limits();
-                reads.push(Box::pin(async move { (key, self.look(due, limits).await) }));
+                reads.push(Box::pin(async move { (key, self.read_due(due, limits).await) }));
             }
         }
     }
 
     /// Reads a list that is due, and tells whether it could be read.
-    pub(super) async fn look(&self, due: DueRefresh, limits: ConnectionLimits) -> bool {
+    pub(super) async fn read_due(&self, due: DueRefresh, limits: ConnectionLimits) -> bool {
         let DueRefresh { slot, list, owner } = due;
         let read = self.read(&slot, list, owner.as_ref(), limits, FetchReason::There).await;
         if let Err(UnreadList { error, .. }) = &read {
@@ -137,7 +137,7 @@ impl Catalog {
     fn shown_to_owners(&self, slot: &Arc<ServerSlot>) -> Vec<DueRefresh> {
         let entries = self.entries();
         let shown = entries.iter().filter(|(key, entry)| {
-            key.server == *slot.name() && entry.owner.is_some() && !entry.is_unseen()
+            key.server == *slot.name() && entry.owner.is_some() && !entry.is_unshown()
         });
         let due = shown.filter_map(|(key, entry)| {
             let owner = entry.owner.clone();

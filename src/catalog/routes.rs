@@ -7,7 +7,7 @@ use crate::{
     connection::{ConnectionLimits, SessionOwner},
     name::ServerName,
     pool::ServerSlot,
-    protocol::mcp::ListKind,
+    protocol::payloads::ListKind,
 };
 
 impl Catalog {

@@ -11,7 +11,7 @@ use std::{
 use super::{
     Listing,
     digest::CatalogDigest,
-    known::{KnownLists, KnownSource},
+    known_lists::{KnownLists, KnownSource},
     parallel,
 };
 use crate::{
@@ -20,7 +20,7 @@ use crate::{
     name::ServerName,
     protocol::{
         ObjectMembers, apps,
-        mcp::{ListItem, ListKind, ServerProfile},
+        payloads::{ListItem, ListKind, ServerProfile},
     },
     redact,
     search::{
@@ -160,7 +160,7 @@ impl CatalogSnapshot {
             // One of them or a few are new.
             false => known.iter().filter_map(after).collect(),
         };
-        let is_same = self.vocabulary.is_like(vocabulary)
+        let is_same = self.vocabulary.is_same(vocabulary)
             && servers.len() == self.servers.len()
             && servers.iter().zip(&self.servers).all(|(one, other)| one.is_like(other));
         let vocabulary = Arc::clone(vocabulary);
@@ -180,7 +180,7 @@ impl CatalogSnapshot {
             all.extend_from_slice(server.name.as_str().as_bytes());
             all.extend_from_slice(server.digest.to_string().as_bytes());
         }
-        let fingerprint = CatalogDigest::of(&all).short();
+        let fingerprint = CatalogDigest::of(&all).as_u64();
         let generation = self.generation + 1;
         let vectors = version;
         Self { generation, fingerprint, servers, index, vocabulary, vectors, revision }
@@ -229,7 +229,7 @@ impl CatalogSnapshot {
 
 /// Returns the tools that are not there for pages alone.
 fn for_models(listing: &Listing) -> Listing {
-    let is_hidden = |item: &ListItem| apps::is_for_pages_alone(item.json());
+    let is_hidden = |item: &ListItem| apps::is_app_only(item.json());
     match listing.iter().any(is_hidden) {
         true => Arc::new(listing.iter().filter(|item| !is_hidden(item)).cloned().collect()),
         false => Arc::clone(listing),
@@ -285,7 +285,7 @@ impl SynonymTable {
     }
 
     /// Tells whether it is the one with these groups.
-    pub(super) fn is_of(&self, synonyms: &[Vec<String>]) -> bool {
+    pub(super) fn has_groups(&self, synonyms: &[Vec<String>]) -> bool {
         self.digest == Self::digest(synonyms)
     }
 
@@ -294,7 +294,7 @@ impl SynonymTable {
     }
 
     /// Tells whether the same words mean the same.
-    pub(super) fn is_like(&self, other: &Self) -> bool {
+    pub(super) fn is_same(&self, other: &Self) -> bool {
         self.digest == other.digest
     }
 }

@@ -1,151 +1,196 @@
-//! The files of the disk cache: one for each server.
-//!
-//! Everything here blocks, and is called where that does no harm. Nothing here fails: a cache that
-//! cannot be read is none, and one that cannot be written costs a start its speed and nothing else.
+//! What is known of every declared server, and who is to hear that it is another thing now.
 
 use std::{
-    ffi::OsString,
-    io::ErrorKind,
-    path::{Path, PathBuf},
-    sync::atomic::{AtomicBool, Ordering},
+    collections::{BTreeMap, BTreeSet},
+    mem::take,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::SystemTime,
+};
+
+use tokio::{
+    sync::Notify,
+    time::{Instant, timeout_at},
 };
 
 use super::{
-    cached::{self, CacheFileError},
+    Listing,
     digest::CatalogDigest,
-    known::{KnownLists, LISTS},
+    known_lists::{KnownChange, KnownList, KnownLists},
 };
 use crate::{
-    config::{CatalogCache, defaults},
-    files,
+    config::defaults,
     name::ServerName,
+    protocol::payloads::{ListKind, ServerProfile},
 };
 
-/// How the files end.
-const SUFFIX: &str = ".catalog";
-
-/// Where the disk cache is.
+/// What is known of every declared server.
 #[derive(Debug, Default)]
-pub struct DiskCache {
-    directory: Option<PathBuf>,
-    /// Somebody was told that the directory is of no use.
-    is_lamented: AtomicBool,
+pub(super) struct CatalogStore {
+    state: Mutex<State>,
+    /// Told when something is to be written to the disk, or looked for there.
+    changed: Notify,
 }
 
-impl DiskCache {
-    /// Returns the cache in `directory`; without one nothing is kept.
-    pub fn new(directory: Option<PathBuf>) -> Self {
-        Self { directory, is_lamented: AtomicBool::new(false) }
-    }
+#[derive(Debug, Default)]
+struct State {
+    known: BTreeMap<ServerName, KnownLists>,
+    /// Grows whenever anything changes that a snapshot shows.
+    revision: u64,
+    unsaved: BTreeSet<ServerName>,
+    /// Which have listed again what is known.
+    confirmed: BTreeSet<ServerName>,
+    /// Of which the disk may know something.
+    sought: BTreeSet<ServerName>,
+    /// Of which the file is not to be written again before that.
+    rests: BTreeMap<ServerName, Instant>,
+}
 
-    /// Returns the cache that is declared. Where nothing is, it is in the directory that the service
-    /// manager has made, else in the one of the user.
-    pub fn declared(choice: &CatalogCache) -> Self {
-        Self::new(match choice {
-            CatalogCache::Found => directory(|name| std::env::var_os(name)),
-            CatalogCache::Off => None,
-            CatalogCache::Directory(directory) => Some(directory.clone()),
-        })
-    }
+/// What is to be done on the disk.
+#[derive(Debug, Default)]
+pub(super) struct CacheChores {
+    /// These are to be written.
+    pub(super) unsaved: BTreeSet<ServerName>,
+    /// These are to be written if they are not there.
+    pub(super) confirmed: BTreeSet<ServerName>,
+    /// These are to be looked for.
+    pub(super) sought: BTreeSet<ServerName>,
+}
 
-    /// Returns the directory, if there is to be one.
-    pub fn directory(&self) -> Option<&Path> {
-        self.directory.as_deref()
-    }
-
-    /// Returns what is kept of a server that is declared as `declared`.
-    pub(super) fn read(&self, server: &ServerName, declared: CatalogDigest) -> Option<KnownLists> {
-        let path = self.path(server)?;
-        let reason = match files::content(&path, defaults::CACHE_FILE_BYTES_MAX) {
-            Ok(None) => return None,
-            Ok(Some(bytes)) => match cached::read(server, declared, &bytes) {
-                Ok(known) => return Some(known),
-                // Written when the server was declared another way, or by another version of us.
-                Err(CacheFileError::Foreign) => return None,
-                Err(corrupt @ CacheFileError::Corrupt(_)) => corrupt.to_string(),
-            },
-            Err(error) => error.to_string(),
+impl CatalogStore {
+    /// Takes note of a list that a server has given, and of what it says of itself. Returns the list that
+    /// was known before, if it may be another one.
+    pub(super) fn learn(
+        &self,
+        (server, declared): (&ServerName, CatalogDigest),
+        list: ListKind,
+        listing: &Listing,
+        profile: Option<&ServerProfile>,
+    ) -> Option<Listing> {
+        let mut state = self.state();
+        let known = state.known.entry(server.clone()).or_default();
+        if known.declared != Some(declared) {
+            *known = KnownLists::of(declared);
+        }
+        let old = known.reading(list).map(|reading| Arc::clone(&reading.listing));
+        match known.learn(list, listing, profile, SystemTime::now()) {
+            KnownChange::Changed => state.unsaved.insert(server.clone()),
+            // Its file may have been removed, or could not be written.
+            KnownChange::Confirmed | KnownChange::Nothing => state.confirmed.insert(server.clone()),
         };
-        let path = path.display();
-        tracing::warn!(mcp_server = %server, %path, reason, "cached lists ignored");
-        None
+        self.changed.notify_one();
+        state.revision += 1;
+        old.filter(|old| !Arc::ptr_eq(old, listing))
     }
 
-    /// Keeps what is known of a server, unless that is on the disk already. Returns what is there.
-    pub(super) fn write(&self, server: &ServerName, known: &KnownLists) -> Option<CatalogDigest> {
-        let path = self.path(server)?;
-        let (bytes, digest) = cached::write(server, known);
-        if known.saved == Some(digest) && !self.lacks(server) {
-            return Some(digest);
-        }
-        let lists = LISTS.into_iter().filter_map(|list| known.listing(list));
-        let n_items = lists.map(|listing| listing.len()).max().unwrap_or(0);
-        // What would not be read again.
-        if bytes.len() > defaults::CACHE_FILE_BYTES_MAX || n_items > defaults::CACHED_ITEMS_MAX {
-            let n_bytes = bytes.len();
-            tracing::warn!(mcp_server = %server, n_bytes, n_items, "lists not cached: too large");
-            return None;
-        }
-        match files::replace(&path, &bytes) {
-            Ok(()) => {
-                tracing::debug!(mcp_server = %server, path = %path.display(), "lists cached");
-                Some(digest)
-            }
-            Err(error) => {
-                // Said once, and not with every change.
-                if !self.is_lamented.swap(true, Ordering::Relaxed) {
-                    tracing::warn!(path = %path.display(), %error, "lists are not cached");
-                }
-                None
-            }
+    /// Takes what the disk had of a server, as far as nothing newer is known.
+    pub(super) fn restore(&self, server: &ServerName, found: KnownLists) {
+        let mut state = self.state();
+        if state.known.entry(server.clone()).or_default().restore(found) == KnownChange::Changed {
+            state.revision += 1;
         }
     }
 
-    /// Tells whether there is any file.
-    pub(super) fn has_files(&self) -> bool {
-        let files = self.directory().and_then(|directory| directory.read_dir().ok());
-        files.is_some_and(|mut files| files.next().is_some())
+    /// Notes that the disk may know something of these servers.
+    pub(super) fn mark_unread(&self, servers: impl IntoIterator<Item = ServerName>) {
+        self.state().sought.extend(servers);
+        self.changed.notify_one();
     }
 
-    /// Tells whether nothing is kept of a server, although it should be.
-    pub(super) fn lacks(&self, server: &ServerName) -> bool {
-        // A link that leads nowhere is something.
-        self.path(server).is_some_and(|path| {
-            path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound)
-        })
-    }
-
-    /// Removes what an earlier process has left half written, of whatever is kept there.
-    pub(super) fn tidy(&self) {
-        if let Some(directory) = &self.directory {
-            files::tidy(directory, defaults::CACHE_DRAFT_AGE);
+    /// Forgets a server, or what was known of one that is declared another way now.
+    pub(super) fn forget(&self, server: &ServerName) {
+        let mut state = self.state();
+        state.unsaved.remove(server);
+        state.confirmed.remove(server);
+        state.sought.remove(server);
+        state.rests.remove(server);
+        if state.known.remove(server).is_some() {
+            state.revision += 1;
         }
     }
 
-    /// Returns the path of a server's file. The grammar of names makes it one of this directory.
-    fn path(&self, server: &ServerName) -> Option<PathBuf> {
-        let name = format!("{server}{SUFFIX}");
-        let is_plain = Path::new(&name).file_name().is_some_and(|plain| plain == name.as_str());
-        let directory = self.directory.as_ref().filter(|_| is_plain)?;
-        Some(directory.join(name))
+    /// Notes what is on the disk of a server: it stays so for [`defaults::CACHE_WRITE_PAUSE`].
+    pub(super) fn saved(&self, server: &ServerName, digest: CatalogDigest) {
+        let mut state = self.state();
+        if let Some(known) = state.known.get_mut(server) {
+            known.saved = Some(digest);
+            state.rests.insert(server.clone(), Instant::now() + defaults::CACHE_WRITE_PAUSE);
+        }
+    }
+
+    /// Notes that a snapshot of the same is another one.
+    pub(super) fn touch(&self) {
+        self.state().revision += 1;
+        self.changed.notify_one();
+    }
+
+    /// Waits until there is something to do on the disk, or another snapshot to be made.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub(super) async fn changed(&self) {
+        let changed = self.changed.notified();
+        let rested = self.state().rested();
+        match rested {
+            Some(rested) => drop(timeout_at(rested, changed).await),
+            None => changed.await,
+        }
+    }
+
+    /// Takes what is to be done on the disk; `now`, or where that is none, whatever was done last.
+    pub(super) fn chores(&self, now: Option<Instant>) -> CacheChores {
+        let mut state = self.state();
+        let state = &mut *state;
+        if let Some(now) = now {
+            state.rests.retain(|_, until| now < *until);
+        }
+        let is_left = |server: &ServerName| now.is_some() && state.rests.contains_key(server);
+        let (left, unsaved) = take(&mut state.unsaved).into_iter().partition(is_left);
+        state.unsaved = left;
+        let (confirmed, sought) = (take(&mut state.confirmed), take(&mut state.sought));
+        CacheChores { unsaved, confirmed, sought }
+    }
+
+    /// Returns the number of the last change.
+    pub(super) fn revision(&self) -> u64 {
+        self.state().revision
+    }
+
+    /// Returns everything, and the number of the last change.
+    pub(super) fn all(&self) -> (BTreeMap<ServerName, KnownLists>, u64) {
+        let state = self.state();
+        (state.known.clone(), state.revision)
+    }
+
+    /// Returns what is known of one server.
+    pub(super) fn known(&self, server: &ServerName) -> Option<KnownLists> {
+        self.state().known.get(server).cloned()
+    }
+
+    /// Returns a list of a server as it was read last.
+    pub(super) fn reading(&self, server: &ServerName, list: ListKind) -> Option<KnownList> {
+        self.state().known.get(server)?.reading(list).cloned()
+    }
+
+    /// Returns the items of a list as it was read last: none where the server says that it has none.
+    pub(super) fn listing(&self, server: &ServerName, list: ListKind) -> Option<Listing> {
+        self.state().known.get(server)?.listing(list)
+    }
+
+    /// Returns what a server said of itself.
+    pub(super) fn profile(&self, server: &ServerName) -> Option<Arc<ServerProfile>> {
+        self.state().known.get(server)?.profile().cloned()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Held for statements on plain data, never across an await.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Returns where the service may keep what it can do without.
-/// Source: systemd.exec(5), `CacheDirectory=`, and the XDG base directories.
-fn directory(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
-    let absolute = |name: &str| {
-        let value = variable(name)?;
-        // systemd separates several by colons; the first one is the service's own.
-        let first = std::env::split_paths(&value).next()?;
-        first.is_absolute().then_some(first)
-    };
-    let own = absolute("CACHE_DIRECTORY")
-        .or_else(|| absolute("XDG_CACHE_HOME").map(|home| home.join("metamcp")))
-        .or_else(|| absolute("HOME").map(|home| home.join(".cache/metamcp")))?;
-    // Servers that run as the same user keep theirs beside it.
-    Some(own.join("catalog"))
+impl State {
+    /// Returns when the first file may be written again that is to be.
+    fn rested(&self) -> Option<Instant> {
+        self.unsaved.iter().filter_map(|server| self.rests.get(server)).min().copied()
+    }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,72 +1,242 @@
-//! Every process that comes from this one.
+//! All processes that came from one child, and their end.
+//!
+//! A process that leaves its group, as daemons do, still has the environment that it was started
+//! with: the mark in it tells whose it is. `/proc` is looked through when a child ends, and not
+//! while it runs.
 
-use std::collections::HashSet;
+use std::time::Duration;
 
-use rustix::process::{Pid, Signal, getpid};
+use rustix::process::{Pid, Signal};
+use tokio::{
+    task,
+    time::{self, Instant},
+};
 
-use super::processes::ProcessEntry;
+use super::{
+    environment_marker::{ChildMarker, ServiceMarker},
+    escalation::{Escalation, EscalationStep, cancelled_token},
+    process_table::{EXEC_PATIENCE, EXEC_PAUSE, PinnedProcess, ProcessEntry},
+};
+use crate::config::defaults;
 
-/// How often it is looked for processes that were started while others were killed. Ours: one that
-/// starts others faster than they are killed is left to the service manager.
-const ROUNDS: usize = 10;
+/// The longest pause before it is looked again whether a process runs.
+const PAUSE_MAX: Duration = Duration::from_millis(20);
 
-/// Kills every process that descends from this one; orphans do as well, see [`super::orphans`]. Blocks for
-/// some looks at `/proc`.
-pub fn kill_descendants() {
-    for _ in 0..ROUNDS {
-        let found = descendants(getpid(), &ProcessEntry::all().collect::<Vec<_>>());
-        if found.is_empty() {
-            return;
+/// Which processes belong together.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum ProcessDescendants {
+    /// Those of one child: of its group, and of its mark.
+    Child {
+        /// The group, which is the number of the child.
+        group: Pid,
+        /// The mark, where there is `/proc`.
+        mark: Option<ChildMarker>,
+        /// When the child was started: what it has started is not older.
+        since: u64,
+    },
+    /// Those of our user whose service has ended.
+    Orphans,
+}
+
+/// What was found of a family.
+struct Found {
+    members: Vec<PinnedProcess>,
+    /// There was a process that may be one.
+    has_doubt: bool,
+}
+
+impl ProcessDescendants {
+    /// Tells whether `process` belongs to it, if that can be told now.
+    ///
+    /// Once the child is reaped and its group empty, the number of the group may be anybody's. So a
+    /// process of the group is one of ours unless it is older than the child, another process leads
+    /// the group by now, or it has the mark of another child. One without a mark may have emptied its
+    /// environment, as some servers do for what they start.
+    fn has(&self, process: &ProcessEntry) -> Option<bool> {
+        if let Self::Child { group, mark, since } = self {
+            if process.started < *since {
+                return Some(false);
+            }
+            if process.group == group.as_raw_nonzero().get() && !is_led_anew(*group, *since) {
+                let its_mark = process.environment().and_then(|found| ChildMarker::find(&found));
+                return Some(its_mark.is_none() || its_mark == *mark);
+            }
         }
-        for held in found.into_iter().filter_map(ProcessEntry::hold) {
-            held.signal(Signal::KILL);
+        let Some(environment) = process.environment() else {
+            return if process.is_ending() { None } else { Some(false) };
+        };
+        if environment.is_empty() && process.is_execing() {
+            return None;
+        }
+        let Some(mark) = ChildMarker::find(&environment) else { return Some(false) };
+        Some(match self {
+            Self::Child { mark: ours, .. } => *ours == Some(mark),
+            Self::Orphans => {
+                let service = mark.service();
+                ServiceMarker::ours().is_some_and(|ours| ours != *service)
+                    && process.is_own_user()
+                    && service.has_ended()
+            }
+        })
+    }
+
+    /// Looks for its members, aside from the tasks that others wait for.
+    async fn find(self) -> Found {
+        let looking = task::spawn_blocking(move || self.look());
+        looking.await.unwrap_or(Found { members: Vec::new(), has_doubt: true })
+    }
+
+    fn look(self) -> Found {
+        let mut found = Found { members: Vec::new(), has_doubt: false };
+        for process in ProcessEntry::all() {
+            match self.has(&process) {
+                Some(true) => found.members.extend(process.pin()),
+                Some(false) => {}
+                None => found.has_doubt = true,
+            }
+        }
+        found
+    }
+
+    /// Waits until none of them runs, sending `insist` to those who do.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub(super) async fn wait_until_gone(self, insist: Option<Signal>) {
+        let doubt_ends = Instant::now() + EXEC_PATIENCE;
+        loop {
+            let Found { members, has_doubt } = self.find().await;
+            if members.is_empty() {
+                if !has_doubt || Instant::now() >= doubt_ends {
+                    return;
+                }
+                time::sleep(EXEC_PAUSE).await;
+                continue;
+            }
+            if let Some(signal) = insist {
+                members.iter().for_each(|member| member.signal(signal));
+            }
+            // They are not our children: nobody tells us when they end.
+            let mut pause = Duration::from_millis(1);
+            while members.iter().any(|member| member.process.runs()) {
+                time::sleep(pause).await;
+                pause = (pause * 2).min(PAUSE_MAX);
+            }
+        }
+    }
+
+    /// Sends all of them a signal, those of the group `but` excepted.
+    pub(super) async fn signal(self, signal: Signal, but: Option<Pid>) {
+        let but = but.map(|group| group.as_raw_nonzero().get());
+        let members = self.find().await.members.into_iter();
+        members
+            .filter(|member| Some(member.process.group) != but)
+            .for_each(|member| member.signal(signal));
+    }
+}
+
+/// Tells whether the leader of `group` is another process than the one that was started at `since`.
+fn is_led_anew(group: Pid, since: u64) -> bool {
+    matches!(ProcessEntry::read(group), Ok(Some(leader)) if leader.started != since)
+}
+
+impl EscalationStep {
+    pub(super) fn signal(self) -> Signal {
+        match self {
+            Self::Terminate => Signal::TERM,
+            Self::Kill => Signal::KILL,
         }
     }
 }
 
-/// Returns those of `all` that come from `root`, by whatever way.
-fn descendants(root: Pid, all: &[ProcessEntry]) -> Vec<ProcessEntry> {
-    let mut known = HashSet::from([root]);
+/// Sees off what a service left behind that was killed itself: its children would hold on to what
+/// ours need, and nobody else ends them where the service manager does not.
+///
+/// Only what carries the mark of a service that provably has ended, and belongs to our user.
+///
+/// # Cancel safety
+///
+/// Dropped halfway, some of it may be left.
+pub async fn terminate_orphans() {
+    let orphans = ProcessDescendants::Orphans;
+    let n_processes = orphans.find().await.members.len();
+    if n_processes == 0 {
+        return;
+    }
+    tracing::warn!(n_processes, "children of a service that was killed are seen off");
+    let mut descent = Escalation::new(cancelled_token());
     loop {
-        let n_before = known.len();
-        let children = all
-            .iter()
-            .filter(|process| process.parent.is_some_and(|parent| known.contains(&parent)));
-        let children: Vec<Pid> = children.map(|process| process.pid).collect();
-        known.extend(children);
-        if known.len() == n_before {
-            known.remove(&root);
-            return all.iter().filter(|process| known.contains(&process.pid)).copied().collect();
+        let rung = tokio::select! {
+            biased;
+            () = orphans.wait_until_gone(None) => return,
+            rung = descent.next() => rung,
+        };
+        let Some(rung) = rung else { break };
+        orphans.signal(rung.signal(), None).await;
+        if rung == EscalationStep::Kill {
+            break;
         }
+    }
+    let end = orphans.wait_until_gone(Some(Signal::KILL));
+    if time::timeout(defaults::AFTER_KILL, end).await.is_err() {
+        tracing::error!("killed processes do not end");
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::process::{Command, Stdio};
+    use std::collections::BTreeMap;
+
+    use tokio::io::{AsyncBufReadExt as _, BufReader};
 
     use super::*;
+    use crate::child::{Child, ChildProgram};
 
-    #[test]
-    fn grandchildren_in_a_session_of_their_own_are_descendants() {
-        #[expect(clippy::disallowed_methods, reason = "the test reaps it")]
-        let mut child = Command::new("sh")
-            .args(["-c", "setsid sleep 600 & setsid sleep 600 & echo; wait"])
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("a shell");
-        let mut told = [0];
-        std::io::Read::read_exact(child.stdout.as_mut().expect("piped"), &mut told).expect("told");
-        let pid = Pid::from_child(&child);
+    fn running(pid: i32) -> ProcessEntry {
+        let pid = Pid::from_raw(pid).expect("a number");
+        ProcessEntry::read(pid).expect("readable").expect("it runs")
+    }
 
-        let found = descendants(pid, &ProcessEntry::all().collect::<Vec<_>>());
-
-        let n_found = found.len();
-        for held in found.into_iter().filter_map(ProcessEntry::hold) {
-            held.signal(Signal::KILL);
+    #[tokio::test]
+    async fn a_group_whose_number_is_anothers_by_now_is_left_alone() {
+        let shell = ChildProgram {
+            command: "/bin/sh".into(),
+            args: ["-c", "sleep 600 & echo $!; env -i sleep 600 & echo $!; read x"]
+                .map(str::to_owned)
+                .into(),
+            env: BTreeMap::new(),
+            cwd: None,
+        };
+        let (child, pipes) = Child::spawn(&shell).expect("starts");
+        let mut lines = BufReader::new(pipes.stdout).lines();
+        let mut next = async || {
+            let line = lines.next_line().await.expect("readable").expect("a line");
+            running(line.parse().expect("a number"))
+        };
+        let (marked, bare) = (next().await, next().await);
+        while !bare.environment().is_some_and(|found| found.is_empty()) || bare.is_execing() {
+            tokio::task::yield_now().await;
         }
-        child.kill().expect("killed");
-        child.wait().expect("reaped");
-        assert_eq!(n_found, 2);
+        let leader = running(marked.group);
+        let (group, since, mark) = (leader.pid, leader.started, ChildMarker::next());
+        let environment = leader.environment().expect("readable");
+        let ours = ChildMarker::find(&environment);
+        for (mark, since, expected) in [
+            (ours, since, [true, true, true]),
+            // All of them are older.
+            (ours, u64::MAX, [false, false, false]),
+            // Another one leads the group: only the mark tells.
+            (ours, since - 1, [true, true, false]),
+            (mark, since - 1, [false, false, false]),
+            (mark, since, [false, false, true]),
+        ] {
+            let family = ProcessDescendants::Child { group, mark, since };
+            let found = [&leader, &marked, &bare].map(|process| family.has(process) == Some(true));
+            assert_eq!(found, expected, "{family:?}");
+        }
+        drop(pipes.stdin);
+        child.terminate(cancelled_token()).await;
+        assert!(!bare.runs() && !marked.runs());
     }
 }

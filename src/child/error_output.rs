@@ -24,7 +24,7 @@ impl ErrorOutput {
     /// Returns the last lines on one line, as many as fit into a quotation. The line that names the
     /// cause comes first: the end of what a program writes is often a list of its functions.
     pub fn quoted(&self) -> String {
-        let fit = |line: &str| line.trim().replace(redact::is_unruly, " ");
+        let fit = |line: &str| line.trim().replace(redact::is_control, " ");
         let bytes_max = defaults::QUOTE_BYTES_MAX;
         let cause = self.lines.iter().rposition(|line| names_cause(line));
         let first = cause.map(|at| redact::cut(&fit(&self.lines[at]), bytes_max / 2).to_owned());

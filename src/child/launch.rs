@@ -102,7 +102,7 @@ pub trait RunningServer: fmt::Debug + Send {
         Box::pin(std::future::ready(Vec::new()))
     }
 
-    /// Sees it off, as [`super::ladder`] says, at its leisure until `hurry` is cancelled. The caller has
+    /// Sees it off, as [`super::escalation`] says, at its leisure until `hurry` is cancelled. The caller has
     /// dropped its standard input before.
     ///
     /// # Cancel safety
@@ -141,10 +141,10 @@ impl LaunchError {
     }
 
     /// Tells whether it is a unit at whose socket nobody listens.
-    pub fn is_unset(&self) -> bool {
+    pub fn is_socket_unit_down(&self) -> bool {
         match self {
             Self::Program(_) => false,
-            Self::Unit(error) => error.is_unset(),
+            Self::Unit(error) => error.is_socket_unit_down(),
         }
     }
 
@@ -198,6 +198,6 @@ impl RunningServer for Child {
     }
 
     fn see_off(self: Box<Self>, hurry: CancellationToken) -> BoxFuture<'static, ChildExit> {
-        Box::pin(Self::see_off(*self, hurry))
+        Box::pin(Self::terminate(*self, hurry))
     }
 }

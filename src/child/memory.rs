@@ -17,7 +17,7 @@ const SYSTEM_UNITS: &str = "/sys/fs/cgroup/system.slice";
 const LEVELS_MAX: usize = 2;
 
 /// Returns the memory of our own process alone, in bytes.
-pub fn own() -> Option<u64> {
+pub fn own_memory() -> Option<u64> {
     proportional("self")
 }
 
@@ -134,7 +134,7 @@ mod tests {
     fn we_are_a_tree_of_at_least_ourselves() {
         let until = Instant::now() + Duration::from_secs(60);
         let us = std::process::id();
-        let (alone, tree) = (own().expect("readable"), of_trees(&[us], until));
+        let (alone, tree) = (own_memory().expect("readable"), of_trees(&[us], until));
         assert!(alone > 1 << 20 && tree.contains_key(&us), "{alone} {tree:?}");
         assert!(of_trees(&[us], Instant::now()).is_empty(), "there is no time left");
         assert!(of_trees(&[u32::MAX], until).is_empty(), "there is no such process");

@@ -6,28 +6,28 @@
 
 mod descendants;
 pub mod environment;
+mod environment_marker;
 mod error_output;
-mod family;
-mod journal;
-pub mod kinship;
-pub mod ladder;
+pub mod escalation;
 pub mod launch;
-mod mark;
 pub mod memory;
-pub mod orphans;
+pub mod orphan_reaper;
+mod own_descendants;
 pub mod process;
-mod processes;
+pub mod process_ancestry;
+mod process_table;
 mod spawn_error;
 pub mod stderr;
 pub mod unit;
+mod unit_journal;
 
-pub use descendants::kill_descendants;
+pub use descendants::terminate_orphans;
 pub use error_output::ErrorOutput;
-pub use family::see_off_orphans;
-pub use kinship::{Kinship, KnownClientProcess, ServerAncestry};
 pub use launch::{
     HostLauncher, LaunchError, LaunchSite, LaunchedServer, Launcher, RunningServer, StdioServerKind,
 };
+pub use own_descendants::kill_descendants;
 pub use process::{Child, ChildExit, ChildProgram};
+pub use process_ancestry::{Kinship, KnownClientProcess, ServerAncestry};
 pub use spawn_error::SpawnError;
 pub use unit::UnitServer;

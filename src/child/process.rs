@@ -16,15 +16,16 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    SpawnError, environment,
-    family::ProcessDescendants,
-    kinship,
-    ladder::{Escalation, EscalationStep},
-    mark::ChildMarker,
-    orphans::{self, AwaitedChild},
-    processes::ProcessEntry,
+    SpawnError,
+    descendants::ProcessDescendants,
+    environment,
+    environment_marker::ChildMarker,
+    escalation::{Escalation, EscalationStep},
+    orphan_reaper::{self, AwaitedChild},
+    process_ancestry,
+    process_table::ProcessEntry,
 };
-use crate::{config::defaults, descriptors};
+use crate::{config::defaults, descriptor_limit};
 
 /// A program to start, with its secrets in plain text: not to be logged.
 #[derive(Clone)]
@@ -98,7 +99,7 @@ impl Child {
     ///
     /// [`SpawnError`] names the program and what stood in the way.
     pub fn spawn(program: &ChildProgram) -> Result<(Self, ChildPipes), SpawnError> {
-        kinship::starts_one();
+        process_ancestry::note_server_started();
         let mark = ChildMarker::next();
         #[expect(clippy::disallowed_methods, reason = "the one place that starts processes")]
         let mut command = Command::new(&program.command);
@@ -119,13 +120,13 @@ impl Child {
             command.current_dir(cwd);
         }
         let failed = |source: io::Error| SpawnError::explain(program, source);
-        let spawned = orphans::awaiting(|| command.spawn());
+        let spawned = orphan_reaper::spawn_awaited(|| command.spawn());
         let (mut process, group, awaited) = spawned.map_err(failed)?;
         let pipes = match (process.stdin.take(), process.stdout.take(), process.stderr.take()) {
             (Some(stdin), Some(stdout), Some(stderr)) => ChildPipes { stdin, stdout, stderr },
             _ => return Err(failed(io::ErrorKind::BrokenPipe.into())),
         };
-        descriptors::restore(group);
+        descriptor_limit::restore(group);
         let since = ProcessEntry::read(group).ok().flatten().map_or(0, |process| process.started);
         let family = ProcessDescendants::Child { group, mark, since };
         Ok((Self { process, group, family, _awaited: awaited }, pipes))
@@ -178,7 +179,7 @@ impl Child {
     /// # Cancel safety
     ///
     /// Dropping it halfway kills the process, not what the process started.
-    pub async fn see_off(mut self, hurry: CancellationToken) -> ChildExit {
+    pub async fn terminate(mut self, hurry: CancellationToken) -> ChildExit {
         let mut descent = Escalation::new(hurry);
         loop {
             let rung = tokio::select! {
@@ -202,7 +203,7 @@ impl Child {
     /// Waits until the process and all others of its family are gone.
     async fn all_gone(&mut self, insist: Option<Signal>) -> ChildExit {
         let exit = self.wait().await;
-        self.family.gone(insist).await;
+        self.family.wait_until_gone(insist).await;
         exit
     }
 

@@ -87,7 +87,7 @@ impl StderrTail {
 /// # Cancel safety
 ///
 /// Safe to drop: what was not read is lost with the pipe.
-pub async fn drain(
+pub async fn read_to_end(
     mut stream: impl AsyncRead + Unpin,
     server: ServerName,
     redactor: Redactor,
@@ -98,7 +98,7 @@ pub async fn drain(
     let mut cut = 0_usize;
     let mut chunk = vec![0; 4096];
     // A secret that straddles the cut must still be seen whole.
-    let kept = defaults::STDERR_LINE_BYTES_MAX + redactor.longest();
+    let kept = defaults::STDERR_LINE_BYTES_MAX + redactor.longest_secret();
     loop {
         let n = match stream.read(&mut chunk).await {
             Ok(0) | Err(_) => break,
@@ -129,11 +129,11 @@ fn log(
     line: &mut Vec<u8>,
     cut: &mut usize,
 ) {
-    let mut text = redactor.black_out(String::from_utf8_lossy(line).trim_end());
+    let mut text = redactor.redact(String::from_utf8_lossy(line).trim_end());
     line.clear();
     if *cut > 0 {
         // The end may be the beginning of a secret.
-        let end = redact::cut(&text, text.len().saturating_sub(redactor.longest())).len();
+        let end = redact::cut(&text, text.len().saturating_sub(redactor.longest_secret())).len();
         *cut += text.len() - end;
         text.truncate(end);
     }
@@ -207,7 +207,7 @@ mod tests {
         let text = format!("{}\ntoken is hunter2\n{long}\nlast", "early\n".repeat(20));
 
         let redactor = Redactor::new(["hunter2".to_owned()].iter());
-        drain(text.as_bytes(), server(), redactor, tail.clone()).await;
+        read_to_end(text.as_bytes(), server(), redactor, tail.clone()).await;
 
         let lines = tail.output().lines;
         assert_eq!(lines.len(), defaults::STDERR_LINES_KEPT);
@@ -224,7 +224,7 @@ mod tests {
             let text = format!("{}{}", "x".repeat(n_before), secret.repeat(10_000));
             let (tail, redactor) = (StderrTail::default(), redactor.clone());
             async move {
-                drain(text.as_bytes(), server(), redactor, tail.clone()).await;
+                read_to_end(text.as_bytes(), server(), redactor, tail.clone()).await;
                 tail.output().lines.concat()
             }
         };
@@ -242,7 +242,7 @@ mod tests {
         let text = format!("{key}{straddling}\n");
 
         let redactor = Redactor::new([key.to_owned(), "hunter2hunter2".to_owned()].iter());
-        drain(text.as_bytes(), server(), redactor, tail.clone()).await;
+        read_to_end(text.as_bytes(), server(), redactor, tail.clone()).await;
 
         let logged = tail.output().lines.join("\n");
         assert!(!logged.contains("MIIEp") && !logged.contains("zzz"), "{logged}");
@@ -252,16 +252,17 @@ mod tests {
     #[tokio::test]
     async fn what_comes_after_the_first_request_of_a_client_is_for_operators() {
         let tail = StderrTail::default();
-        drain(&b"no API key is set"[..], server(), Redactor::default(), tail.clone()).await;
+        read_to_end(&b"no API key is set"[..], server(), Redactor::default(), tail.clone()).await;
         assert!(!tail.output().is_of_start);
         tail.seal();
-        drain(&b"client A asked for x"[..], server(), Redactor::default(), tail.clone()).await;
+        read_to_end(&b"client A asked for x"[..], server(), Redactor::default(), tail.clone())
+            .await;
 
         let lines = vec!["no API key is set".to_owned()];
         assert_eq!(tail.output(), ErrorOutput { lines, is_of_start: true });
         assert_eq!(tail.for_operators(), ["no API key is set", "client A asked for x"]);
         let many = "more\n".repeat(defaults::STDERR_LINES_KEPT - 1) + "last";
-        drain(many.as_bytes(), server(), Redactor::default(), tail.clone()).await;
+        read_to_end(many.as_bytes(), server(), Redactor::default(), tail.clone()).await;
         let lines = tail.for_operators();
         assert_eq!((lines.len(), &*lines[0]), (defaults::STDERR_LINES_KEPT, "more"));
         assert_eq!(lines.last().map(String::as_str), Some("last"));

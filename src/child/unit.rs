@@ -24,10 +24,10 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    journal::UnitJournal,
-    ladder::Escalation,
+    escalation::Escalation,
     launch::{LaunchedServer, RunningServer, ServerPipes, StdioServerKind},
     process::ChildExit,
+    unit_journal::UnitJournal,
 };
 
 /// A server that systemd runs.
@@ -113,7 +113,7 @@ impl UnitConnectError {
     }
 
     /// Tells whether nobody listens: the unit was never set up, or is just being changed.
-    pub fn is_unset(&self) -> bool {
+    pub fn is_socket_unit_down(&self) -> bool {
         match self.fault {
             Fault::Missing | Fault::Deserted => true,
             Fault::NoSocket(_) | Fault::Full | Fault::Forbidden | Fault::Os => false,
@@ -164,7 +164,7 @@ fn instead_of_socket(path: &Path) -> Option<&'static str> {
 /// Connects to the socket of `unit`, upon which systemd starts it.
 pub(super) async fn launch(unit: &UnitServer) -> Result<LaunchedServer, UnitConnectError> {
     // Before the connection: what happens from now on is the instance's.
-    let journal = UnitJournal::from_now_on(&unit.name);
+    let journal = UnitJournal::since_now(&unit.name);
     let stream = UnixStream::connect(&unit.socket)
         .await
         .map_err(|source| UnitConnectError::new(unit, source))?;

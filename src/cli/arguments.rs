@@ -7,8 +7,8 @@ use super::{
     call::schema::SchemaCursor,
     call::value::spelled,
     output,
-    table::{CellColour, TableCell, TextTable},
     terminal::escape,
+    text_table::{CellColour, TableCell, TextTable},
 };
 
 /// How deep arguments within arguments are shown, and how many lines at most. Ours: what is beyond

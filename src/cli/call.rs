@@ -12,27 +12,27 @@ use tokio::{
 };
 
 use super::{
-    CANCELLED, FAILED, Failed, UNAVAILABLE, USAGE, arguments, interrupt, output, service,
-    table::TextTable,
+    CANCELLED, FAILED, Failed, UNAVAILABLE, USAGE, arguments, ctrl_c, output, service_target,
+    text_table::TextTable,
 };
 use crate::{
-    cli::service::OutputArgs,
+    cli::service_target::OutputArgs,
     config::defaults,
     control::client::{ControlConnection, ServiceError, ServiceMessage},
 };
 
-mod keys;
+mod argument_keys;
+mod command_words;
 mod progress;
 pub(super) mod result;
 pub(super) mod schema;
 #[cfg(test)]
 mod tests;
 pub(super) mod value;
-mod words;
 
-use keys::ArgumentSyntaxError;
+use argument_keys::ArgumentSyntaxError;
+use command_words::{ArgumentSource, HelpRequest};
 use progress::ProgressLine;
-use words::{ArgumentSource, HelpRequest};
 
 /// Call a tool
 ///
@@ -68,7 +68,7 @@ struct Options {
     #[arg(long, value_name = "PATHS", value_delimiter = ',')]
     fields: Vec<String>,
     /// How long it may take: 500ms, 5s, 2m; a plain number is milliseconds
-    #[arg(long = "timeout", value_name = "TIME", value_parser = words::milliseconds)]
+    #[arg(long = "timeout", value_name = "TIME", value_parser = command_words::milliseconds)]
     timeout_ms: Option<u64>,
     /// Have the service wait for it: prints a task, for `metamcp task`
     #[arg(long = "async")]
@@ -98,9 +98,9 @@ impl Options {
 pub(super) fn run(args: Args) -> Result<(), Failed> {
     let Args { options: mut ours, words } = args;
     let Some((tool, words)) = words.split_first() else { return Ok(()) };
-    service::run(async {
+    service_target::run(async {
         let mut known = None;
-        if words::needs_schema(words) {
+        if command_words::needs_schema(words) {
             // `--socket` is needed before anything is known of the tool.
             if let Some(socket) = socket_in(words) {
                 ours.reader.target.socket = Some(socket);
@@ -108,10 +108,11 @@ pub(super) fn run(args: Args) -> Result<(), Failed> {
             let mut service = ours.reader.target.connect().await?;
             let params = json!({ "name": tool }).to_string();
             let info = service.ask("tools/info", &params, defaults::CONTROL_CALL_PATIENCE).await;
-            known = Some((service, service::value(&info.map_err(service::failed)?)?));
+            known = Some((service, service_target::value(&info.map_err(service_target::failed)?)?));
         }
         let schema = known.as_ref().map(|(_, info)| info["inputSchema"].clone());
-        let wanted = words::read(words, &schema.unwrap_or_default(), &mut ours).map_err(usage)?;
+        let wanted =
+            command_words::read(words, &schema.unwrap_or_default(), &mut ours).map_err(usage)?;
         let source = match (wanted, &known) {
             (HelpRequest::Call(source), _) => source,
             (HelpRequest::Help, Some((_, info))) => {
@@ -123,7 +124,7 @@ pub(super) fn run(args: Args) -> Result<(), Failed> {
                 let params = json!({ "name": tool }).to_string();
                 let mut service = ours.reader.target.connect().await?;
                 let info = service.ask("tools/info", &params, defaults::CONTROL_CALL_PATIENCE);
-                help(tool, &service::value(&info.await.map_err(service::failed)?)?);
+                help(tool, &service_target::value(&info.await.map_err(service_target::failed)?)?);
                 return Ok(());
             }
         };
@@ -161,8 +162,8 @@ async fn call(
         }
     };
     params.push('}');
-    let interrupted = interrupt::catch()?;
-    let asked = service.send(method, &params).await.map_err(service::failed)?;
+    let interrupted = ctrl_c::listen_for_ctrl_c()?;
+    let asked = service.send(method, &params).await.map_err(service_target::failed)?;
     let result = answer(&mut service, asked, interrupted).await?;
     match method {
         "tools/validate" => verdict(&result, &ours.reader),
@@ -171,7 +172,7 @@ async fn call(
             Ok(())
         }),
         _ => {
-            let value = service::value(&result)?;
+            let value = service_target::value(&result)?;
             match ours.reader.json {
                 true => output::json(result.get()),
                 false => result::print(&result::parts(&value)),
@@ -197,12 +198,12 @@ async fn answer(
             said = service.next() => match said {
                 // What is cancelled is not answered: the service hangs up once it is.
                 Err(_) if is_cancelled => return Err(cancelled()),
-                Err(error) => return Err(service::failed(error)),
+                Err(error) => return Err(service_target::failed(error)),
                 Ok(ServiceMessage::Answer(number, answer)) if number == asked => {
                     bar.clear();
                     return match answer {
                         Err(_) if is_cancelled => Err(cancelled()),
-                        answer => answer.map_err(|refusal: Box<ServiceError>| service::refused(&refusal)),
+                        answer => answer.map_err(|refusal: Box<ServiceError>| service_target::refused(&refusal)),
                     };
                 }
                 Ok(ServiceMessage::Notification(method, params)) if method == "notifications/progress" => {
@@ -213,8 +214,8 @@ async fn answer(
             _ = interrupted.recv(), if !is_cancelled => {
                 is_cancelled = true;
                 bar.clear();
-                service.cancel(asked).await.map_err(service::failed)?;
-                service.finish().await.map_err(service::failed)?;
+                service.cancel(asked).await.map_err(service_target::failed)?;
+                service.finish().await.map_err(service_target::failed)?;
                 deadline = Instant::now() + defaults::CANCEL_PATIENCE;
             }
             () = sleep_until(deadline) => return Err(match is_cancelled {
@@ -227,7 +228,7 @@ async fn answer(
 
 /// Prints what a dry run found.
 fn verdict(result: &RawValue, reader: &OutputArgs) -> Result<(), Failed> {
-    let verdict = service::value(result)?;
+    let verdict = service_target::value(result)?;
     let is_valid = verdict["valid"] == true;
     reader.print(result, |verdict| {
         let lines = |name: &str| {

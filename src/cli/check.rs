@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::{
-    CONFIG, Failed, USAGE, effective, output, overrides::ConfigOverrides, overview, serve, service,
+    CONFIG, Failed, USAGE, effective, output, overrides::ConfigOverrides, overview, serve,
+    service_target,
 };
 use crate::{
     config::{self, Config, ConfigSources, LoadedConfig, load},
-    report::chain,
+    error_report::chain,
     tls::TlsIdentity,
 };
 
@@ -41,7 +42,7 @@ pub(super) struct Args {
     #[arg(long, requires = "effective")]
     json: bool,
     #[command(flatten)]
-    target: service::ServiceTarget,
+    target: service_target::ServiceTarget,
     /// The configuration file; by default that of METAMCP_CONFIG, of this user, or of this host
     file: Option<PathBuf>,
     /// The same
@@ -111,7 +112,7 @@ pub(super) fn no_file() -> Failed {
 /// the same in the merged view.
 fn ask(socket: Option<&Path>, config: &Config) -> Result<(), Failed> {
     // Without a service, or with one that is not for us, nothing is known.
-    let Ok(status) = service::ask(socket, "daemon/status", None)? else { return Ok(()) };
+    let Ok(status) = service_target::ask(socket, "daemon/status", None)? else { return Ok(()) };
     let is_declared =
         |server: &Value| server.as_str().is_some_and(|name| config.servers.contains_key(name));
     let collisions = status["collisions"].as_array().into_iter().flatten();

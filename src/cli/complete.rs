@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Failed, item, output, service::OutputArgs};
+use super::{Failed, item_output, output, service_target::OutputArgs};
 
 /// Ask a server for values of an argument
 ///
@@ -25,7 +25,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
-    let (server, name) = item::split(&args.item, &args.kind)?;
+    let (server, name) = item_output::split(&args.item, &args.kind)?;
     let reference = match args.kind.as_str() {
         "prompt" => json!({ "type": "ref/prompt", "name": name }),
         _ => json!({ "type": "ref/resource", "uri": name }),

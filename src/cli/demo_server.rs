@@ -1,7 +1,7 @@
 //! `metamcp demo-server`: a small server to try things with.
 
 use super::{FAILED, Failed, USAGE};
-use crate::{demo::Demo, report::chain};
+use crate::{demo::Demo, error_report::chain};
 
 /// Run a demonstration MCP server on standard input and output
 ///

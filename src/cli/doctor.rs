@@ -6,14 +6,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     CANCELLED, FAILED, Failed, USAGE, output,
-    service::{self, OutputArgs},
-    table::CellColour,
+    service_target::{self, OutputArgs},
     terminal,
+    text_table::CellColour,
 };
 use crate::{
     doctor::{DoctorReport, DoctorRequest, Finding, FindingSeverity, ProbedConnection, examine},
+    error_report::chain,
     name::ServerName,
-    report::chain,
 };
 
 /// Find out what is wrong, and what to do about it
@@ -50,7 +50,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
         server: server.map_err(|error| Failed::new(USAGE, chain(&error)))?,
         dials: !args.no_dial,
     };
-    let (report, was_stopped) = service::run(async {
+    let (report, was_stopped) = service_target::run(async {
         let closing = CancellationToken::new();
         let mut examining = std::pin::pin!(examine(&question, &closing));
         let mut was_stopped = false;

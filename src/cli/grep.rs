@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{
     Failed,
-    service::OutputArgs,
+    service_target::OutputArgs,
     tools::{self, SchemaDetail},
 };
 

@@ -9,10 +9,10 @@ use std::{
 use super::{FAILED, Failed, output};
 use crate::{
     config::{defaults, load},
+    error_report::chain,
     import::{
         self, FileRoot, ForeignServer, ImportContext, ImportFormat, ImportPlan, ImportReadError,
     },
-    report::chain,
 };
 
 /// Print the servers that other clients declare as a configuration
@@ -59,7 +59,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
     }
     let import = import::import(found);
     let text = checked(&import)?;
-    output::complain(&import.in_words(args.nix));
+    output::complain(&import.to_text(args.nix));
     if args.json {
         output::print(&format!("{:#}\n", import.to_json()));
     } else if args.nix {

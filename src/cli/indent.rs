@@ -48,7 +48,7 @@ pub(super) fn indent(text: &str) -> String {
 fn string(characters: &mut impl Iterator<Item = char>, indented: &mut String) {
     let mut is_escaped = false;
     for found in characters {
-        if redact::is_unruly(found) {
+        if redact::is_control(found) {
             let mut units = [0; 2];
             for unit in found.encode_utf16(&mut units) {
                 // Writing to a string cannot fail.

@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{Failed, arguments, output, service::OutputArgs, table::CellColour, terminal, tools};
+use super::{
+    Failed, arguments, output, service_target::OutputArgs, terminal, text_table::CellColour, tools,
+};
 
 /// Show a tool: what it does, and its arguments
 ///
@@ -26,7 +28,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
     let info = args.reader.target.ask("tools/info", &params)?;
     if args.path.is_some() {
         // A part of a schema says most as it is.
-        let value = super::service::value(&info)?;
+        let value = super::service_target::value(&info)?;
         match args.reader.json {
             true => output::json(info.get()),
             false => output::json(&value["inputSchema"].to_string()),

@@ -16,11 +16,11 @@ use super::{FAILED, Failed, check};
 use crate::{
     config::{self, ConfigSources, defaults, environment},
     daemon::{
+        instance_lock::{InstanceLock, LockError},
         listen::{self, default_socket},
-        lock::{InstanceLock, LockError},
     },
+    error_report::chain,
     files,
-    report::chain,
     systemd::unit::SystemdUnit,
 };
 

@@ -10,9 +10,11 @@ use std::{
     path::Path,
 };
 
-use super::{FAILED, Failed, USAGE, launch, output, service, service::ServiceTarget, terminal};
+use super::{
+    FAILED, Failed, USAGE, launch, output, service_target, service_target::ServiceTarget, terminal,
+};
 use crate::{
-    config::defaults, daemon::listen::SYSTEM_SOCKET, name::ServerName, report::chain,
+    config::defaults, daemon::listen::SYSTEM_SOCKET, error_report::chain, name::ServerName,
     systemd::unit::SystemdUnit,
 };
 
@@ -51,7 +53,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
 /// would.
 fn unit(target: &ServiceTarget) -> Result<Option<SystemdUnit>, Failed> {
     // A service that does not answer has logged why.
-    let status = service::ask(Some(&target.path()), "daemon/status", Some("{}"))?.ok();
+    let status = service_target::ask(Some(&target.path()), "daemon/status", Some("{}"))?.ok();
     if let Some(pid) = status.and_then(|status| status["pid"].as_u64()) {
         return Ok(SystemdUnit::of_process(pid));
     }
@@ -113,7 +115,7 @@ fn file(args: &Args, path: &Path, server: Option<&ServerName>) -> Result<(), Fai
     if !args.follow {
         return Ok(());
     }
-    service::run(async {
+    service_target::run(async {
         let mut rest = Vec::new();
         loop {
             tokio::time::sleep(defaults::LOG_FOLLOW_INTERVAL).await;
@@ -139,7 +141,7 @@ fn is_about(line: &str, server: Option<&ServerName>) -> bool {
 }
 
 fn show(line: &str) {
-    match terminal::is_shown() {
+    match terminal::is_stdout_terminal() {
         // Lines of ours have no colour in a file, so there is nothing to keep.
         true => output::print(&format!("{}\n", terminal::escape(line))),
         false => output::print(&format!("{line}\n")),

@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::Value;
 
-use super::{indent, table::TextTable, terminal};
+use super::{indent, terminal, text_table::TextTable};
 use crate::telemetry::log;
 
 /// Prints to standard output as it is.
@@ -69,7 +69,7 @@ pub(super) fn table_or(table: &TextTable, nothing: &str) {
 /// Prints a text of a server, and ends its last line: to a terminal so that nothing in it steers
 /// that, else byte for byte.
 pub(super) fn content(text: &str) {
-    match terminal::is_shown() {
+    match terminal::is_stdout_terminal() {
         true => print(&terminal::escape_lines(text)),
         false => print(text),
     }

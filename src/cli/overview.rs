@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::{
     output, quantity,
-    table::{CellColour, TableCell, TextTable},
     terminal::{cut, width},
+    text_table::{CellColour, TableCell, TextTable},
 };
 
 /// Returns the lines of `metamcp status`: at most `size` columns wide and lines long, if that is said.

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Failed, USAGE, call::result, item, output, service::OutputArgs};
+use super::{Failed, USAGE, call::result, item_output, output, service_target::OutputArgs};
 
 /// Get a prompt
 ///
@@ -20,7 +20,7 @@ pub(super) struct Args {
 pub(super) fn run(args: Args) -> Result<(), Failed> {
     let Args { mut reader, words } = args;
     let Some((prompt, words)) = words.split_first() else { return Ok(()) };
-    let (server, name) = item::split(prompt, "prompt")?;
+    let (server, name) = item_output::split(prompt, "prompt")?;
     let arguments = read(words, &mut reader)?;
     let params = json!({ "server": server, "name": name, "arguments": arguments });
     let got = reader.target.ask("prompts/get", &params)?;

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::{
     Failed, output,
-    service::OutputArgs,
-    table::{CellColour, TableCell, TextTable},
+    service_target::OutputArgs,
+    text_table::{CellColour, TableCell, TextTable},
     tools,
 };
 

@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{FAILED, Failed, call::result, item, output, service, service::OutputArgs};
+use super::{
+    FAILED, Failed, call::result, item_output, output, service_target, service_target::OutputArgs,
+};
 
 /// Read a resource
 ///
@@ -25,7 +27,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
         // Source: seed 001 names the resource and then the URI; what stands behind the server is moot.
         Some(uri) => (args.resource.split('/').next().unwrap_or_default(), uri.clone()),
         None => {
-            let (server, name) = item::split(&args.resource, "resource")?;
+            let (server, name) = item_output::split(&args.resource, "resource")?;
             let uri =
                 if name.contains(':') { name.to_owned() } else { uri_of(args, server, name)? };
             (server, uri)
@@ -49,7 +51,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
 /// Returns the URI of the resource that a server calls `name`.
 fn uri_of(args: &Args, server: &str, name: &str) -> Result<String, Failed> {
     let listed = args.reader.target.ask("resources/list", &json!({ "server": server }))?;
-    let listed = service::value(&listed)?;
+    let listed = service_target::value(&listed)?;
     let resources = listed.as_array().into_iter().flatten().map(|item| &item["resource"]);
     let named: Vec<&Value> = resources.filter(|resource| resource["name"] == name).collect();
     match named[..] {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
-use super::{FAILED, Failed, output, service::OutputArgs};
+use super::{FAILED, Failed, output, service_target::OutputArgs};
 
 /// Have the service read its configuration again
 ///
@@ -23,7 +23,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
     let path = args.config.as_deref().map(std::path::absolute).transpose();
     let path = path.map_err(|error| Failed::new(FAILED, format!("find the file: {error}")))?;
     let params = json!({ "configPath": path });
-    let changes = args.reader.target.ask_running("config/reload", &params)?;
+    let changes = args.reader.target.call_service("config/reload", &params)?;
     args.reader.print(&changes, |changes| {
         let mut lines = Vec::new();
         for (member, sign) in [("added", "+"), ("removed", "-"), ("changed", "~")] {

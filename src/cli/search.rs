@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Failed, output, service::OutputArgs};
+use super::{Failed, output, service_target::OutputArgs};
 use crate::config::defaults;
 
 /// Find tools of all servers by what they do

@@ -8,19 +8,19 @@ use std::{
 
 use super::{CONFIG, FAILED, Failed, USAGE, check, output, overrides::ConfigOverrides, stdio};
 use crate::{
+    bearer_token::BearerToken,
     config::{
         self, Config, ConfigSources, environment,
         secret::{credentials_directory, exposed_credentials},
     },
     daemon::{Daemon, Listeners, StartError},
     demo::Demo,
+    error_report::chain,
     name::ServerName,
-    report::chain,
-    resident,
+    resident_memory,
     systemd::{capabilities, listen::InheritedSockets},
     telemetry::log,
     tls::TlsIdentity,
-    token::BearerToken,
     view::Choice,
 };
 
@@ -62,7 +62,7 @@ pub(super) fn run(args: Args) -> Result<(), Failed> {
         let _leads_one = rustix::process::setsid();
     }
     // While there is one thread.
-    resident::configure_allocator();
+    resident_memory::configure_allocator();
     // Before a secret is read.
     forbid_dumps()?;
     // First of all, while the process has one thread: both change what threads inherit.
@@ -78,9 +78,9 @@ pub(super) fn run(args: Args) -> Result<(), Failed> {
             .hint("Add `--tls-cert FILE --tls-key FILE`, or `[listen.tls]` to the file."));
     }
     let credentials = credentials_directory();
-    let identity = TlsIdentity::wanted(config.listen.tls.as_ref(), credentials.as_deref())
+    let identity = TlsIdentity::load_configured(config.listen.tls.as_ref(), credentials.as_deref())
         .map_err(|error| Failed::new(CONFIG, chain(&error)).hint(error.hint()))?;
-    let token = BearerToken::wanted(config.listen.token.as_ref(), credentials.as_deref())
+    let token = BearerToken::load_configured(config.listen.token.as_ref(), credentials.as_deref())
         .map_err(|error| Failed::new(CONFIG, chain(&error)).hint(error.hint()))?;
     let log = log::start(config.service.log_level);
     match &sources.file {

@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use super::{
     Failed, output, overview,
-    service::OutputArgs,
-    table::{TableCell, TextTable},
+    service_target::OutputArgs,
     terminal::escape,
+    text_table::{TableCell, TextTable},
 };
 
 /// List the servers and how each is connected

@@ -3,7 +3,9 @@
 use serde_json::json;
 use tokio::time;
 
-use super::{Failed, interrupt, output, overview, service, service::OutputArgs, terminal};
+use super::{
+    Failed, ctrl_c, output, overview, service_target, service_target::OutputArgs, terminal,
+};
 use crate::{config::defaults, control::client::ControlConnection};
 
 /// Show the running service and its servers
@@ -32,7 +34,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
     if args.watch {
         return watch(args);
     }
-    let status = args.reader.target.ask_running("daemon/status", &json!({ "memory": true }))?;
+    let status = args.reader.target.call_service("daemon/status", &json!({ "memory": true }))?;
     args.reader.print(&status, |status| {
         let columns = terminal::size().map(|(columns, _)| (columns, usize::MAX));
         output::print(&overview::render(status, columns, terminal::is_coloured()));
@@ -45,7 +47,7 @@ struct Page;
 
 impl Page {
     fn open() -> Option<Self> {
-        terminal::is_shown().then(|| {
+        terminal::is_stdout_terminal().then(|| {
             output::print(PAGE);
             Self
         })
@@ -65,8 +67,8 @@ impl Drop for Page {
 }
 
 fn watch(args: &Args) -> Result<(), Failed> {
-    service::run(async {
-        let mut interrupted = interrupt::catch()?;
+    service_target::run(async {
+        let mut interrupted = ctrl_c::listen_for_ctrl_c()?;
         let mut ticks = time::interval(defaults::WATCH_INTERVAL);
         ticks.set_missed_tick_behavior(time::MissedTickBehavior::Delay);
         // A service that is not there at the start is a mistake; one that goes away may come back.
@@ -111,6 +113,6 @@ async fn look(args: &Args, service: &mut Option<ControlConnection>) -> Result<St
     };
     let params = json!({ "memory": true }).to_string();
     let asked = connection.ask("daemon/status", &params, defaults::CONTROL_PATIENCE).await;
-    let status = service::value(&asked.map_err(service::failed)?)?;
+    let status = service_target::value(&asked.map_err(service_target::failed)?)?;
     Ok(overview::render(&status, terminal::size(), terminal::is_coloured()))
 }

@@ -4,16 +4,16 @@ use std::{io, os::unix::net::UnixStream, path::PathBuf};
 
 use serde_json::json;
 
-use super::{FAILED, Failed, UNAVAILABLE, check, launch, serve, service};
+use super::{FAILED, Failed, UNAVAILABLE, check, launch, serve, service_target};
 use crate::{
     bridge::{self, BridgeTarget},
     budget::MeteredLines,
     config::{self, ConfigSources, LogLevel, defaults},
     control::client::ControlClientError,
     daemon::{Daemon, Listeners},
-    ingress::pipe::ClientPipe,
+    error_report::chain,
+    ingress::stdio_pipe::ClientPipe,
     peer::ConnectedClient,
-    report::chain,
     systemd::capabilities,
     telemetry::log,
     view::Choice,
@@ -35,7 +35,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "NAME")]
     server: Option<String>,
     #[command(flatten)]
-    target: service::ServiceTarget,
+    target: service_target::ServiceTarget,
     /// Run the servers in this process, for this client alone, without any service
     #[arg(long)]
     standalone: bool,
@@ -64,7 +64,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
     }
     let mut socket = args.target.path();
     if UnixStream::connect(&socket).is_err()
-        && let Some(launched) = service::run(args.target.launched())?
+        && let Some(launched) = service_target::run(args.target.launched())?
     {
         socket = launched;
     }
@@ -138,6 +138,6 @@ fn failed(error: ControlClientError) -> Failed {
         | ControlClientError::Silent { .. }
         | ControlClientError::Refused(_)
         | ControlClientError::Unreadable(_)
-        | ControlClientError::Oversized { .. } => service::failed(error),
+        | ControlClientError::Oversized { .. } => service_target::failed(error),
     }
 }

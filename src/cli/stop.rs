@@ -9,7 +9,7 @@ use rustix::{
 use serde_json::Value;
 use tokio::{task, time};
 
-use super::{Failed, UNAVAILABLE, output, service, service::OutputArgs};
+use super::{Failed, UNAVAILABLE, output, service_target, service_target::OutputArgs};
 use crate::{config::defaults, control::client::ControlConnection};
 
 /// Stop the service
@@ -23,13 +23,13 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
-    let result = service::run(async {
+    let result = service_target::run(async {
         let mut service = args.reader.target.connect_running().await?;
         let status = service.ask("daemon/status", "{}", defaults::CONTROL_PATIENCE).await;
         // Before it stops: afterwards its number may be that of another process.
-        let process = process(&service::value(&status.map_err(service::failed)?)?);
+        let process = process(&service_target::value(&status.map_err(service_target::failed)?)?);
         let asked = service.ask("daemon/stop", "{}", defaults::CONTROL_PATIENCE).await;
-        let result = asked.map_err(service::failed)?;
+        let result = asked.map_err(service_target::failed)?;
         if ended(service, process).await {
             return Ok(result);
         }

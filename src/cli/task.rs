@@ -6,9 +6,9 @@ use super::{
     FAILED, Failed,
     call::result,
     output,
-    service::{self, OutputArgs, ServiceTarget},
-    table::{TableCell, TextTable},
+    service_target::{self, OutputArgs, ServiceTarget},
     tasks,
+    text_table::{TableCell, TextTable},
 };
 use crate::{config::defaults, control::client::ControlClientError};
 
@@ -43,19 +43,19 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
         let result = match args.wait {
             true => {
                 params["wait"] = true.into();
-                service::run(wait(target, &params))?
+                service_target::run(wait(target, &params))?
             }
-            false => target.ask_running("tasks/result", &params)?,
+            false => target.call_service("tasks/result", &params)?,
         };
         args.reader.print(&result, |value| {
             result::print(&result::parts(value));
             Ok(())
         })?;
-        let has_failed = service::value(&result)?["isError"] == true;
+        let has_failed = service_target::value(&result)?["isError"] == true;
         return if has_failed { Err(Failed::told(FAILED)) } else { Ok(()) };
     }
     let method = if args.cancel { "tasks/cancel" } else { "tasks/get" };
-    let task = target.ask_running(method, &params)?;
+    let task = target.call_service(method, &params)?;
     args.reader.print(&task, |task| {
         show(task);
         Ok(())
@@ -71,7 +71,7 @@ async fn wait(target: &ServiceTarget, params: &Value) -> Result<Box<RawValue>, F
         match asked.await {
             Err(ControlClientError::Refused(refusal))
                 if refusal.data.code == "TASK_NOT_FINISHED" => {}
-            answer => return answer.map_err(service::failed),
+            answer => return answer.map_err(service_target::failed),
         }
         // One that does not wait is not asked in a hurry.
         tokio::time::sleep(defaults::WATCH_INTERVAL).await;

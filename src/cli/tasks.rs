@@ -4,8 +4,8 @@ use serde_json::json;
 
 use super::{
     Failed, output,
-    service::OutputArgs,
-    table::{CellColour, TableCell, TextTable},
+    service_target::OutputArgs,
+    text_table::{CellColour, TableCell, TextTable},
 };
 
 /// List the tasks: calls that the service or a server carries out by itself
@@ -21,7 +21,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
     let params = json!({ "server": args.server });
-    let listed = args.reader.target.ask_running("tasks/list", &params)?;
+    let listed = args.reader.target.call_service("tasks/list", &params)?;
     args.reader.print(&listed, |listed| {
         let mut table = TextTable::headed(["TASK", "TOOL", "STATUS", "CREATED", "MESSAGE"]);
         for of_server in listed.as_array().into_iter().flatten() {

@@ -10,7 +10,7 @@ use crate::redact;
 const WIDTH: usize = 80;
 
 /// Tells whether standard output is a terminal.
-pub(super) fn is_shown() -> bool {
+pub(super) fn is_stdout_terminal() -> bool {
     stdout().is_terminal()
 }
 
@@ -23,12 +23,12 @@ pub(super) fn is_watched() -> bool {
 pub(super) fn is_coloured() -> bool {
     let is_refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let is_dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
-    is_shown() && !is_refused && !is_dumb
+    is_stdout_terminal() && !is_refused && !is_dumb
 }
 
 /// Returns the columns and the lines of the terminal at standard output, if it is one.
 pub(super) fn size() -> Option<(usize, usize)> {
-    is_shown().then(|| size_of(stdout())).map(|size| size.unwrap_or((WIDTH, usize::MAX)))
+    is_stdout_terminal().then(|| size_of(stdout())).map(|size| size.unwrap_or((WIDTH, usize::MAX)))
 }
 
 /// Returns the columns of the terminal at standard error.
@@ -65,12 +65,12 @@ pub(super) fn cut(text: &str, columns: usize) -> String {
 
 /// Returns a text on one line, in which nothing steers the terminal.
 pub(super) fn escape(text: &str) -> String {
-    escape_if(text, redact::is_unruly)
+    escape_if(text, redact::is_control)
 }
 
 /// Returns a text of several lines, in which nothing steers the terminal.
 pub(super) fn escape_lines(text: &str) -> String {
-    escape_if(text, |found| redact::is_unruly(found) && !matches!(found, '\n' | '\t'))
+    escape_if(text, |found| redact::is_control(found) && !matches!(found, '\n' | '\t'))
 }
 
 fn escape_if(text: &str, is_unruly: impl Fn(char) -> bool) -> String {

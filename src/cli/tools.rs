@@ -4,8 +4,8 @@ use serde_json::{Value, json, value::RawValue};
 
 use super::{
     Failed, output,
-    service::OutputArgs,
-    table::{CellColour, TableCell, TextTable},
+    service_target::OutputArgs,
+    text_table::{CellColour, TableCell, TextTable},
 };
 
 /// List the tools of all servers, or of one

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{
     FAILED, Failed, output,
-    service::{self, ServiceTarget},
+    service_target::{self, ServiceTarget},
 };
 use crate::{
     config::defaults,
@@ -36,7 +36,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
         "server": args.server, "includeSchema": true,
         "schemaDepth": defaults::TYPEGEN_DEPTH_MAX, "report": true,
     });
-    let found = service::value(&args.target.ask("tools/list", &params)?)?;
+    let found = service_target::value(&args.target.ask("tools/list", &params)?)?;
     let tools = found["items"].as_array().map(Vec::as_slice).unwrap_or_default();
     let tools: Vec<Tool> = tools.iter().filter_map(tool).collect();
     for server in found["unavailable"].as_array().into_iter().flatten() {

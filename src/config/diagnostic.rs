@@ -136,7 +136,7 @@ impl ConfigProblem {
     }
 
     /// Returns it for a text in which everything is `by` bytes further on.
-    pub(super) fn moved(mut self, by: usize) -> Self {
+    pub(super) fn shifted(mut self, by: usize) -> Self {
         self.span = self.span.start + by..self.span.end + by;
         self
     }
@@ -156,7 +156,7 @@ impl ConfigProblem {
     }
 
     /// Returns it with this help if it has none.
-    pub(super) fn or_help(mut self, help: &str) -> Self {
+    pub(super) fn with_default_help(mut self, help: &str) -> Self {
         self.help.get_or_insert_with(|| help.to_owned());
         self
     }
@@ -172,7 +172,7 @@ impl ConfigProblem {
         // A tab would move the underline.
         let mut shown = line_text.replace('\t', " ");
         let mut message = self.message;
-        let has_login = line_text.contains("://") && url::shown(line_text) != line_text;
+        let has_login = line_text.contains("://") && url::without_secrets(line_text) != line_text;
         if has_login
             || holds_values(text, line_start, line_text)
             || line_text.contains("-----BEGIN")

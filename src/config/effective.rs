@@ -77,7 +77,7 @@ impl EffectiveEntry {
 }
 
 /// Lists what was said, value by value; `origin` tells where the text at an offset was.
-pub(super) fn said(
+pub(super) fn values(
     root: &DeTable<'_>,
     text: &str,
     origin: impl Fn(usize) -> (SettingOrigin, usize),
@@ -183,7 +183,7 @@ fn of_key(
         return found;
     }
     // A table that is not there has no defaults.
-    let is_of_nothing = key.is_of_choice()
+    let is_of_nothing = key.is_in_optional_table()
         && path
             .split_last()
             .is_some_and(|(_, table)| !said.iter().any(|found| found.path.starts_with(table)));
@@ -209,7 +209,7 @@ fn shown(path: &[String], value: &Value) -> Value {
     if is_hidden && !SecretValue::from(text.to_owned()).is_reference() {
         json!("***")
     } else if !is_hidden && path.last().is_some_and(|name| name == "url") {
-        json!(url::shown(text))
+        json!(url::without_secrets(text))
     } else {
         value.clone()
     }

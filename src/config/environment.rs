@@ -5,19 +5,18 @@
 //! Every other variable that begins with `METAMCP_` may be somebody else's and is only told.
 
 use super::{
-    Diagnostic,
+    Diagnostic, config_path,
     diagnostic::SettingOrigin,
     keys::{self, KEYS, KeySegment},
-    place,
     sources::{ServerNames, SettingTarget, SourcedSetting},
-    wording::did_you_mean,
+    toml_messages::did_you_mean,
 };
 
 /// What the name of every variable begins with.
 pub const PREFIX: &str = "METAMCP_";
 
 /// Variables of ours that are no keys: of the command line, and of processes that we started.
-const OTHERS: [&str; 3] = [place::VARIABLE, "METAMCP_SOCKET", "METAMCP_CHILD"];
+const OTHERS: [&str; 3] = [config_path::VARIABLE, "METAMCP_SOCKET", "METAMCP_CHILD"];
 
 /// What Kubernetes sets in every pod beside a service that is called `metamcp`.
 const OF_KUBERNETES: [&str; 3] = ["METAMCP_SERVICE_HOST", "METAMCP_SERVICE_PORT", "METAMCP_PORT"];

@@ -87,7 +87,7 @@ impl HealthTable {
     }
 
     /// Returns `health` with what this table says instead.
-    pub(super) fn over(&self, health: HealthConfig) -> HealthConfig {
+    pub(super) fn merged_over(&self, health: HealthConfig) -> HealthConfig {
         HealthConfig {
             interval: self.interval.unwrap_or(health.interval),
             timeout: self.timeout.unwrap_or(health.timeout),

@@ -50,7 +50,7 @@ pub(super) enum ValueKind {
 
 impl ConfigKey {
     /// Tells whether `path` is the place of this key.
-    pub(super) fn is_at(&self, path: &[String]) -> bool {
+    pub(super) fn has_path(&self, path: &[String]) -> bool {
         self.path.len() == path.len()
             && self.path.iter().zip(path).all(|(step, name)| match step {
                 KeySegment::Name(known) => known == name,
@@ -59,7 +59,7 @@ impl ConfigKey {
     }
 
     /// Tells whether the key stands in a table that need not be there, and then needs others.
-    pub(super) fn is_of_choice(&self) -> bool {
+    pub(super) fn is_in_optional_table(&self) -> bool {
         let name = |step: &KeySegment| match step {
             KeySegment::Name(name) => name.clone(),
             KeySegment::Server => "NAME".to_owned(),
@@ -81,7 +81,7 @@ impl ConfigKey {
 
 /// Returns the key at `path`.
 pub(super) fn find(path: &[String]) -> Option<&'static ConfigKey> {
-    KEYS.iter().find(|key| key.is_at(path))
+    KEYS.iter().find(|key| key.has_path(path))
 }
 
 /// Returns the names of the sections: what stands before the first point of a key.

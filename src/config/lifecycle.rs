@@ -10,7 +10,8 @@ use serde::{
 use toml::Spanned;
 
 use super::{
-    StartPolicy, diagnostic::ConfigProblem, duration, schema::DurationSchema, word::NamedValue,
+    StartPolicy, diagnostic::ConfigProblem, duration, named_value::NamedValue,
+    schema::DurationSchema,
 };
 
 /// What is expected where none is.

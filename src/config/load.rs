@@ -17,13 +17,14 @@ use super::{
     BreakerConfig, Config, Diagnostic, ListenConfig, LogLevel, ProvisionConfig, RootView,
     ServerConfig, ServiceConfig, SessionMode, TransportConfig, catalog, defaults,
     diagnostic::ConfigProblem,
-    duration, exposed,
+    duration, exposed_listener,
     health::HealthTable,
+    named_value::NamedValue,
     pool, provision,
     schema::{Addresses, DeclaredServers, DurationOrOff, DurationSchema, RootWord, duration_text},
-    search, server, session, socket, tasks, tls, token, tools,
-    word::NamedValue,
-    wording::{did_you_mean, from_toml},
+    search, server, session, socket, tasks, tls, token,
+    toml_messages::{did_you_mean, from_toml},
+    tools,
 };
 use crate::{files, name::ServerName};
 
@@ -314,7 +315,7 @@ fn declared(
     })?;
     let server = table.into_server(span.clone(), health)?;
     if let TransportConfig::Http { url, .. } = &server.transport
-        && is_ourselves(url, ours)
+        && is_own_port(url, ours)
     {
         return Err(ConfigProblem::at(span, format!("server `{name}` is this service itself"))
             .help("its `url` has the address that `listen.http` has: a call would never end"));
@@ -323,7 +324,7 @@ fn declared(
 }
 
 /// Tells whether a URL leads to our own port, under whatever name of this host.
-pub(crate) fn is_ourselves(url: &hyper::Uri, ours: SocketAddr) -> bool {
+pub(crate) fn is_own_port(url: &hyper::Uri, ours: SocketAddr) -> bool {
     let host = url.host().unwrap_or_default().trim_matches(['[', ']']);
     let is_local = host.eq_ignore_ascii_case("localhost")
         || host
@@ -392,7 +393,7 @@ fn address(
     has_token: bool,
 ) -> Result<SocketAddr, ConfigProblem> {
     let Some(address) = address else { return Ok(defaults::HTTP_ADDRESS) };
-    exposed::permitted(*address.get_ref(), has_tls, has_token)
+    exposed_listener::permitted(*address.get_ref(), has_tls, has_token)
         .map_err(|exposed| exposed.at(address.span()))?;
     Ok(*address.get_ref())
 }

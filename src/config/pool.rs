@@ -111,7 +111,7 @@ fn room_for_all(
     place: Option<std::ops::Range<usize>>,
     servers: &BTreeMap<ServerName, Arc<ServerConfig>>,
 ) -> Result<(), ConfigProblem> {
-    let n_kept = servers.values().filter(|server| server.is_kept()).count();
+    let n_kept = servers.values().filter(|server| server.is_keep_alive()).count();
     let n_needed = n_kept + usize::from(n_kept < servers.len());
     if n_needed <= pool.size {
         return Ok(());

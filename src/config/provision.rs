@@ -202,7 +202,7 @@ impl ProvisionTable {
 }
 
 /// Refuses in `[servers]` what only a server that may be provisioned can have.
-pub(super) fn only_there(table: &server::ServerTable) -> Result<(), ConfigProblem> {
+pub(super) fn refuse_provision_keys(table: &server::ServerTable) -> Result<(), ConfigProblem> {
     let keys = [
         ("namespace", table.namespace.as_ref().map(Spanned::span)),
         ("description", table.description.as_ref().map(Spanned::span)),
@@ -222,7 +222,7 @@ fn provisionable(
     mut table: server::ServerTable,
     declare: impl Fn(&Spanned<String>, server::ServerTable) -> Declared,
 ) -> Result<(ServerName, Provisionable), ConfigProblem> {
-    if let Some(start) = table.starts_unasked() {
+    if let Some(start) = table.eager_start_span() {
         return Err(ConfigProblem::at(start, "`start` of a server that waits to be provisioned")
             .help("it is connected when it is provisioned: remove `start`"));
     }
@@ -322,11 +322,13 @@ fn registry(table: Spanned<RegistryTable>) -> Result<RegistryConfig, ConfigProbl
         return Err(ConfigProblem::at(place, "`provision.registry` without `url`")
             .help(format!("no registry is asked unless it is named: add `url`, and {EXAMPLE}")));
     };
-    let url = url::web(&text, EXAMPLE)?;
+    let url = url::parse_http(&text, EXAMPLE)?;
     let path = url.path().trim_end_matches('/');
     if url.query().is_some() || path.ends_with("/v0/servers") || path.ends_with("/v0") {
-        let message =
-            format!("`{}` is more than the base of a registry", url::shown(text.get_ref()));
+        let message = format!(
+            "`{}` is more than the base of a registry",
+            url::without_secrets(text.get_ref())
+        );
         return Err(ConfigProblem::at(text.span(), message).help(EXAMPLE));
     }
     Ok(RegistryConfig { url, ttl: ttl.unwrap_or(defaults::REGISTRY_TTL) })

@@ -5,7 +5,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{SecretValue, defaults, diagnostic::ConfigProblem, schema, url, word::NamedValue};
+use super::{
+    SecretValue, defaults, diagnostic::ConfigProblem, named_value::NamedValue, schema, url,
+};
 use crate::search::RankingStrategy;
 
 /// How tools are searched for.
@@ -121,7 +123,7 @@ fn embedding(table: Spanned<EmbeddingTable>) -> Result<EmbeddingConfig, ConfigPr
         ConfigProblem::at(place.clone(), format!("`search.embedding` without `{key}`")).help(help)
     };
     let url = url.ok_or_else(|| missing("url", EXAMPLE))?;
-    let url = url::web(&url, EXAMPLE)?;
+    let url = url::parse_http(&url, EXAMPLE)?;
     let help = "add `model = \"NAME\"`, as the endpoint calls it";
     let model = model.ok_or_else(|| missing("model", help))?;
     if model.get_ref().trim().is_empty() {

@@ -12,10 +12,11 @@ use super::{
     diagnostic::ConfigProblem,
     duration,
     health::HealthTable,
-    lifecycle, provision,
+    lifecycle,
+    named_value::NamedValue,
+    provision,
     schema::{self, DurationSchema, duration_text},
     sharing, socket, url, variables,
-    word::NamedValue,
 };
 
 /// A declared server: one `[servers.NAME]` table.
@@ -62,7 +63,7 @@ impl ServerConfig {
     }
 
     /// Tells whether the server is to be connected always, as far as that can be had.
-    pub fn is_kept(&self) -> bool {
+    pub fn is_keep_alive(&self) -> bool {
         self.sharing == SharingMode::Shared
             && self.lifecycle == LifecycleConfig::KeepAlive { idle_timeout: None }
     }
@@ -226,7 +227,7 @@ pub(super) struct ServerTable {
 
 impl ServerTable {
     /// Tells where `start` stands, if it says that the server is not to wait for a request.
-    pub(super) fn starts_unasked(&self) -> Option<std::ops::Range<usize>> {
+    pub(super) fn eager_start_span(&self) -> Option<std::ops::Range<usize>> {
         let start = self.start.as_ref()?;
         (start.get_ref().0 != StartPolicy::Lazy).then(|| start.span())
     }
@@ -237,7 +238,7 @@ impl ServerTable {
         place: std::ops::Range<usize>,
         health: &HealthTable,
     ) -> Result<Arc<ServerConfig>, ConfigProblem> {
-        provision::only_there(&self)?;
+        provision::refuse_provision_keys(&self)?;
         let sharing = sharing::of(self.sharing.take(), self.max_connections.take())?;
         let start = self.start.as_ref().map(|start| start.get_ref().0).unwrap_or_default();
         if let Some(declared) = &self.start
@@ -254,7 +255,7 @@ impl ServerTable {
         let era = self.era.take().map(|era| era.0).unwrap_or_default();
         let own = self.health.take().unwrap_or_default().checked()?;
         let transport = self.transport(place)?;
-        let health = own.over(health.over(HealthConfig::of(&transport)));
+        let health = own.merged_over(health.merged_over(HealthConfig::of(&transport)));
         Ok(Arc::new(ServerConfig {
             transport,
             start,
@@ -345,11 +346,11 @@ fn refuse(
 const EXAMPLE: &str = "write it as `http://HOST:PORT/PATH`";
 
 fn http_url(text: &Spanned<String>) -> Result<Uri, ConfigProblem> {
-    let url = url::web(text, EXAMPLE)?;
+    let url = url::parse_http(text, EXAMPLE)?;
     if url.scheme() == Some(&Scheme::HTTPS) {
         let message = format!(
             "`{}` needs TLS, which this version does not speak",
-            url::shown(text.get_ref())
+            url::without_secrets(text.get_ref())
         );
         return Err(ConfigProblem::at(text.span(), message)
             .help("reach it through a local TLS proxy for now"));

@@ -7,7 +7,8 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::{
-    SecretValue, ServerConfig, SharingMode, defaults, diagnostic::ConfigProblem, word::NamedValue,
+    SecretValue, ServerConfig, SharingMode, defaults, diagnostic::ConfigProblem,
+    named_value::NamedValue,
 };
 use crate::name::ServerName;
 

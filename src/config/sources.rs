@@ -23,7 +23,7 @@ use super::{
     environment,
     keys::{self, ValueKind},
     load::{self, ConfigFile, LoadError},
-    wording::from_toml,
+    toml_messages::from_toml,
 };
 
 /// What is said of the configuration in one place besides the file. Its value is never printed.
@@ -203,7 +203,7 @@ impl Layers {
         // A value must not bring other keys with it.
         if let Err(error) = DeValue::parse(&value) {
             let at = self.text.len() - value.len();
-            let problem = from_toml(&error, &value).moved(at).or_help(VALUES);
+            let problem = from_toml(&error, &value).shifted(at).with_default_help(VALUES);
             return Err(Box::new(self.locate(problem)));
         }
         Ok(())
@@ -226,7 +226,7 @@ impl Layers {
         for (line, text) in self.lines.iter().zip(&texts) {
             merge(&mut root, parsed(text, 0)?.into_inner(), line.depth);
         }
-        let said = super::effective::said(&root, &self.text, |offset| self.origin(offset));
+        let said = super::effective::values(&root, &self.text, |offset| self.origin(offset));
         let root = Spanned::new(0..self.text.len(), root);
         let file = ConfigFile::deserialize(toml::Deserializer::from(root))
             .map_err(|error| from_toml(&error, &self.text))?;
@@ -261,7 +261,7 @@ impl Layers {
 }
 
 fn parsed(text: &str, at: usize) -> Result<Spanned<DeTable<'_>>, ConfigProblem> {
-    DeTable::parse(text).map_err(|error| from_toml(&error, text).moved(at))
+    DeTable::parse(text).map_err(|error| from_toml(&error, text).shifted(at))
 }
 
 fn table<'a, 'i>(table: &'a DeTable<'i>, key: &str) -> Option<&'a DeTable<'i>> {

@@ -10,8 +10,8 @@ use super::{
     defaults,
     diagnostic::ConfigProblem,
     duration,
+    named_value::NamedValue,
     schema::{DebounceSchema, duration_text},
-    word::NamedValue,
 };
 
 /// What the view `meta` shows of itself, and what its tools may return.

@@ -6,9 +6,10 @@ use toml::Spanned;
 use super::diagnostic::ConfigProblem;
 
 /// Checks the URL of an endpoint over HTTP, with TLS or without; `example` says how one is written.
-pub(super) fn web(text: &Spanned<String>, example: &str) -> Result<Uri, ConfigProblem> {
+pub(super) fn parse_http(text: &Spanned<String>, example: &str) -> Result<Uri, ConfigProblem> {
     let problem = |why: &str| {
-        ConfigProblem::at(text.span(), format!("`{}` {why}", shown(text.get_ref()))).help(example)
+        ConfigProblem::at(text.span(), format!("`{}` {why}", without_secrets(text.get_ref())))
+            .help(example)
     };
     let url: Uri = text.get_ref().parse().map_err(|_| problem("is not a URL"))?;
     let authority = url.authority().map(|authority| authority.as_str()).unwrap_or_default();
@@ -26,7 +27,7 @@ pub(super) fn web(text: &Spanned<String>, example: &str) -> Result<Uri, ConfigPr
 }
 
 /// Returns the text of a URL without what may be secret in it: who logs in, and the query.
-pub fn shown(text: &str) -> String {
+pub fn without_secrets(text: &str) -> String {
     let (text, query) = match text.split_once('?') {
         Some((before, _)) => (before, "?***"),
         None => (text, ""),
@@ -54,7 +55,7 @@ mod tests {
             ("http://hunter2@h/?a=hunter2?b=c", "http://***@h/?***"),
             ("no url", "no url"),
         ] {
-            assert_eq!(shown(url), expected);
+            assert_eq!(without_secrets(url), expected);
         }
     }
 }

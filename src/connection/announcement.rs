@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::{ServerRequest, SessionOwner};
 use crate::{
     name::ServerName,
-    protocol::{Message, mcp::ListKind},
+    protocol::{Message, payloads::ListKind},
 };
 
 /// Something that a server sent besides the answer to a request.

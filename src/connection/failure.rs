@@ -9,7 +9,7 @@ use crate::{
     child::{ChildExit, ErrorOutput, StdioServerKind},
     config::defaults,
     fault::Fault,
-    protocol::depth::DEPTH_MAX,
+    protocol::nesting_depth::DEPTH_MAX,
 };
 
 /// Why a request got no answer from its server.
@@ -163,7 +163,7 @@ fn about(body: &str) -> String {
 
 impl RequestFailure {
     /// Returns the last lines that clients may read of a server that has ended, oldest first.
-    pub fn last_words(&self) -> &[String] {
+    pub fn last_lines(&self) -> &[String] {
         match self {
             Self::Exited { output, .. } | Self::HungUp { output, .. } => &output.lines,
             Self::Closed

@@ -30,7 +30,7 @@ use super::{Announcement, Dialer};
 use crate::{
     child::{
         ChildExit, LaunchError, LaunchSite, LaunchedServer, Launcher, RunningServer, SpawnError,
-        StdioServerKind, ladder::Escalation, launch::ServerPipes,
+        StdioServerKind, escalation::Escalation, launch::ServerPipes,
     },
     config::{self, defaults},
 };
@@ -162,7 +162,7 @@ impl InProcessServer {
     }
 
     /// Has instances that are launched from now on behave so.
-    pub(crate) fn behave(&self, manner: ServerBehaviour) {
+    pub(crate) fn set_behaviour(&self, manner: ServerBehaviour) {
         *self.manner.lock().unwrap_or_else(PoisonError::into_inner) = manner;
     }
 
@@ -206,7 +206,7 @@ impl InProcessServer {
     }
 
     /// Has it read on and say nothing, or answer again what comes from now on.
-    pub(crate) fn mute(&self, is_mute: bool) {
+    pub(crate) fn set_mute(&self, is_mute: bool) {
         self.is_mute.store(is_mute, Relaxed);
     }
 
@@ -221,7 +221,7 @@ impl InProcessServer {
     }
 
     /// Has every instance that lives say something of its own accord.
-    pub(crate) fn say(&self, method: &str) {
+    pub(crate) fn send_notification(&self, method: &str) {
         let _nobody_lives = self.said.send(json!({ "jsonrpc": "2.0", "method": method }));
     }
 

@@ -93,7 +93,7 @@ impl Inbox {
 
     /// Says whether whoever picks things up is away for good reason: then nothing is lost but what
     /// finds no room.
-    pub(super) fn hold(&self, is_held: bool) {
+    pub(super) fn set_paused(&self, is_held: bool) {
         let mut state = self.state();
         state.is_held = is_held;
         state.full_since = None;
@@ -273,7 +273,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_is_away_for_good_reason_loses_nothing_but_what_finds_no_room() {
         let inbox = Inbox::default();
-        inbox.hold(true);
+        inbox.set_paused(true);
         for _ in 0..defaults::NOTIFICATION_QUEUE {
             inbox.push(notification(1)).expect("room");
         }
@@ -281,7 +281,7 @@ mod tests {
             tokio::time::advance(defaults::OVERRUN_PATIENCE).await;
             assert_eq!(inbox.push(notification(1)), Err(InboxFull::Dropped));
         }
-        inbox.hold(false);
+        inbox.set_paused(false);
         assert_eq!(inbox.push(notification(1)), Err(InboxFull::Dropped), "it is just back");
         tokio::time::advance(defaults::OVERRUN_PATIENCE).await;
         assert_eq!(inbox.push(notification(1)), Err(InboxFull::Overrun));

@@ -138,7 +138,7 @@ impl Keepalive {
     }
 
     /// Takes note that the last ping was not answered until `now`, or could not be sent.
-    pub(super) fn missed(&mut self, now: Duration) {
+    pub(super) fn ping_missed(&mut self, now: Duration) {
         self.n_missed += 1;
         self.last_miss = Some(now);
     }
@@ -194,7 +194,7 @@ mod tests {
             let mut keepalive = Keepalive::new(PERIOD, PATIENCE, 3);
             for (n_missed, sent) in [(1, 30), (2, 70), (3, 110)] {
                 assert_eq!(keepalive.step(sight(sent, 0, concern)), PING);
-                keepalive.missed(Duration::from_secs(sent + 10));
+                keepalive.ping_missed(Duration::from_secs(sent + 10));
                 assert_eq!(keepalive.n_missed(), n_missed);
                 let next = if n_missed == 3 { KeepaliveAction::GiveUp } else { wait(30) };
                 assert_eq!(keepalive.step(sight(sent + 10, 0, concern)), next, "{n_missed}");
@@ -216,7 +216,7 @@ mod tests {
         ] {
             assert_eq!(keepalive.step(sight(now, 40, stuck(50))), step, "{now} s");
             if let Some(missed) = missed {
-                keepalive.missed(Duration::from_secs(missed));
+                keepalive.ping_missed(Duration::from_secs(missed));
             }
         }
     }
@@ -226,7 +226,7 @@ mod tests {
         for concern in [Kept, Suspect] {
             let mut keepalive = Keepalive::new(PERIOD, PATIENCE, 2);
             assert_eq!(keepalive.step(sight(30, 0, concern)), PING);
-            keepalive.missed(Duration::from_secs(40));
+            keepalive.ping_missed(Duration::from_secs(40));
             assert_eq!(keepalive.step(sight(41, 30, concern)).is_ping(), concern == Suspect);
             assert_eq!(keepalive.n_missed(), 0, "{concern:?}");
         }
@@ -236,7 +236,7 @@ mod tests {
     fn a_server_that_works_is_left_alone_until_it_is_suspected() {
         let mut keepalive = Keepalive::new(PERIOD, PATIENCE, 3);
         assert_eq!(keepalive.step(sight(30, 0, Kept)), PING);
-        keepalive.missed(Duration::from_secs(40));
+        keepalive.ping_missed(Duration::from_secs(40));
         assert_eq!(keepalive.step(sight(100, 0, Working)), wait(30));
         assert_eq!(keepalive.step(sight(101, 0, Suspect)), PING);
         assert_eq!(keepalive.n_missed(), 1, "what was missed still counts");
@@ -267,7 +267,7 @@ mod tests {
                     && keepalive.step(KeepaliveView { now, heard, concern }).is_ping()
                 {
                     now += PATIENCE;
-                    keepalive.missed(now);
+                    keepalive.ping_missed(now);
                 }
                 now += Duration::from_secs(rest);
             }
@@ -277,7 +277,7 @@ mod tests {
                     KeepaliveAction::Wait(pause) => now += pause,
                     KeepaliveAction::Ping { patience } => {
                         now += patience;
-                        keepalive.missed(now);
+                        keepalive.ping_missed(now);
                     }
                     KeepaliveAction::GiveUp => break,
                     KeepaliveAction::Rest => prop_assert!(false, "it is not left alone"),
@@ -321,7 +321,7 @@ mod tests {
                             }
                             now += PATIENCE;
                             missed.push(now);
-                            keepalive.missed(now);
+                            keepalive.ping_missed(now);
                         }
                     }
                     KeepaliveAction::GiveUp => {

@@ -33,47 +33,46 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     config::defaults,
-    descriptors,
+    descriptor_limit,
     era::{ClientEra, introduce},
     holder::{Account, Holder},
     name::ServerName,
     protocol::{
-        Era, LoggingLevel, Message, MessageKind,
+        Era, LoggingLevel, Message, MessageKind, client_meta,
         jsonrpc::MessagePart,
-        mcp::{ServerProfile, method},
-        modern,
+        payloads::{ServerProfile, method},
     },
     redact::Redactor,
 };
 
 mod announcement;
-mod call;
 mod dial;
-mod end;
+mod dispatch;
 mod failure;
-mod health;
 mod http;
-mod inbound;
 mod inbox;
 mod keepalive;
+mod keepalive_driver;
 mod listening;
 mod mux;
 mod owner;
-mod question;
-mod queued;
+mod pending_request;
+mod room;
+mod server_request;
+mod shutdown;
 mod stdio;
 mod traffic;
 mod warm_up;
 
 pub use announcement::{Announcement, NoticeSource, SideMessage};
-use call::RequestOrigin;
-pub use call::{CallEvent, PendingRequest};
 pub use dial::{ConnectError, Dialer, ReconnectWindow};
 pub use failure::{RequestFailure, TransportKind};
 use inbox::Inbox;
 use mux::{Mux, Queueable};
 pub use owner::{ConnectionOwner, SessionOwner};
-pub use question::{ClientReply, ServerRequest};
+use pending_request::RequestOrigin;
+pub use pending_request::{CallEvent, PendingRequest};
+pub use server_request::{ClientReply, ServerRequest};
 use traffic::DropCounters;
 pub use traffic::{ConnectionTraffic, ListRevisions};
 use warm_up::WarmUp;
@@ -171,7 +170,8 @@ impl Connection {
             Link::Stdio(_) => defaults::IN_FLIGHT_MAX,
             // Each has a connection of its own.
             Link::Http(_) => {
-                let n_descriptors = descriptors::limit() / defaults::IN_FLIGHT_DESCRIPTORS_PART;
+                let n_descriptors =
+                    descriptor_limit::limit() / defaults::IN_FLIGHT_DESCRIPTORS_PART;
                 defaults::IN_FLIGHT_MAX.min(n_descriptors)
             }
         };
@@ -284,13 +284,13 @@ impl Connection {
         request: &Message,
         limits: ConnectionLimits,
     ) -> Result<PendingRequest, RequestFailure> {
-        self.serves_client();
+        self.note_client_use();
         self.admit(holder, request, RequestOrigin::OfClient, limits).await
     }
 
     /// Takes note that the server is sent something of a client: what it writes to standard error from
     /// now on may be about that client, and is for operators only.
-    pub fn serves_client(&self) {
+    pub fn note_client_use(&self) {
         if let Link::Stdio(link) = &self.link {
             link.seal_errors();
         }
@@ -306,7 +306,7 @@ impl Connection {
     }
 
     /// Has the link end without leisure: somebody waits for its end.
-    pub fn hurry(&self) {
+    pub fn skip_drain(&self) {
         self.leaving.cancel();
     }
 
@@ -320,7 +320,7 @@ impl Connection {
     /// # Cancel safety
     ///
     /// As [`Connection::call`].
-    pub async fn call_of_ours(
+    pub async fn call_internal(
         self: &Arc<Self>,
         holder: Holder,
         request: &Message,
@@ -345,7 +345,7 @@ impl Connection {
     /// Returns the request as a server of the modern era takes it: one that does not say who asks is
     /// of a client of whom no more is known than whose connection it is.
     fn introduced<'a>(&self, request: &'a Message) -> Cow<'a, Message> {
-        if self.era() == Era::Legacy || modern::version_of(request).is_some() {
+        if self.era() == Era::Legacy || client_meta::version_of(request).is_some() {
             return Cow::Borrowed(request);
         }
         let client =
@@ -391,9 +391,9 @@ impl Connection {
         let ends = now + limits.total;
         let lists_tools = (self.is_stateless() && request.method() == Some(method::TOOLS_LIST))
             .then(|| request.part(MessagePart::Cursor).is_none());
-        let level = if self.era() == Era::Modern { modern::level_of(request) } else { None };
+        let level = if self.era() == Era::Modern { client_meta::level_of(request) } else { None };
         let mut call = PendingRequest::new(Arc::clone(self), kind, limits);
-        let (inbox, is_ours) = (call.inbox(), kind.is_ours());
+        let (inbox, is_ours) = (call.inbox(), kind.is_internal());
         let account = holder.account;
         let waiter =
             Waiter { inbox, account, is_ours, has_token, level, lists_tools, ends, admitted: None };
@@ -452,7 +452,7 @@ impl Connection {
             Era::Legacy => Cow::Borrowed(request),
             Era::Modern => Cow::Owned(introduce(request, &ClientEra::Ourselves)),
         };
-        self.call_of_ours(Holder::SERVICE, &request, limits).await?.finish().await
+        self.call_internal(Holder::SERVICE, &request, limits).await?.finish().await
     }
 
     /// Sends a notification, unless the server is of the era that knows none from clients, but that

@@ -159,7 +159,7 @@ impl<W: Queueable> Mux<W> {
 
     /// Returns the request that the server works on and for which `may_be` holds, if it is only one
     /// and somebody waits for it. What was abandoned may still have something to say.
-    pub(super) fn sole(&self, may_be: impl Fn(&W) -> bool) -> Option<u64> {
+    pub(super) fn sole_request(&self, may_be: impl Fn(&W) -> bool) -> Option<u64> {
         let mut found = self.entries.iter().filter(|(_, entry)| may_be(&entry.waiter));
         match (found.next(), found.next()) {
             (Some((id, entry)), None) if !entry.is_draining => Some(*id),

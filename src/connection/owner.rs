@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use crate::protocol::{apps, mcp::CLIENT_CAPABILITIES};
+use crate::protocol::{apps, payloads::CLIENT_CAPABILITIES};
 
 /// The key of the owner that is no client: those of clients begin with 1.
 const ONLOOKER: u64 = 0;
@@ -51,12 +51,12 @@ impl SessionOwner {
 
     /// Returns the one that is no client: it looks at what servers offer that have a connection for
     /// each, for all clients that have none or cannot be told from others.
-    pub fn onlooker() -> Self {
+    pub fn observer() -> Self {
         Self::new(ONLOOKER, apps::CAPABILITIES)
     }
 
     /// Notes that the client will never come again.
-    pub fn leave(&self) {
+    pub fn close(&self) {
         self.has_gone.store(true, Ordering::Release);
     }
 

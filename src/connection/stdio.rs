@@ -21,7 +21,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::{Connection, ConnectionOwner, RequestFailure, TransportKind};
 use crate::{
     budget::{MeteredLine, MeteredLines},
-    child::{LaunchedServer, StdioServerKind, ladder, launch::ServerPipes, stderr},
+    child::{LaunchedServer, StdioServerKind, escalation, launch::ServerPipes, stderr},
     config::defaults,
     protocol::{ByteChunks, ndjson::on_one_line},
 };
@@ -150,8 +150,9 @@ impl StartedServer {
         let hang_up = CancellationToken::new();
         let (server, redactor) = (connection.server.clone(), connection.redactor.clone());
         let mut ends = Ends {
-            complaints: stderr
-                .map(|stderr| tasks.spawn(stderr::drain(stderr, server, redactor, tail.clone()))),
+            complaints: stderr.map(|stderr| {
+                tasks.spawn(stderr::read_to_end(stderr, server, redactor, tail.clone()))
+            }),
             writer: tasks.spawn(write(stdin, self.queue, Arc::clone(connection), hang_up.clone())),
             reader: tasks.spawn(read(stdout, Arc::clone(connection))),
         };
@@ -180,18 +181,18 @@ impl StartedServer {
                     let told = tenant.last_words(is_alone).await;
                     output.lines.extend(told.iter().map(|line| connection.quote(line)));
                 }
-                connection.lose(RequestFailure::Exited { kind: kind.clone(), exit, output });
+                connection.fail_all(RequestFailure::Exited { kind: kind.clone(), exit, output });
             }
             // Somebody waits for its end, unless it was there and nobody needed it any more.
             let is_idle = cause == Cause::Asked
                 && connection.profile().is_some()
                 && connection.reason().is_none();
-            let hurry = if is_idle { connection.leaving.clone() } else { ladder::at_once() };
+            let hurry = if is_idle { connection.leaving.clone() } else { escalation::cancelled_token() };
             let exit = tenant.see_off(hurry).await;
             ends.settle().await;
             ends.abort();
             let (server, output) = (&connection.server, tail.output());
-            connection.lose(match cause {
+            connection.fail_all(match cause {
                 Cause::Asked => {
                     tracing::info!(mcp_server = %server, %exit, "server closed");
                     // Closed for a reason, perhaps.
@@ -398,9 +399,9 @@ async fn read(mut stdout: impl AsyncRead + Unpin, connection: Arc<Connection>) {
 
 fn take(line: MeteredLine, connection: &Arc<Connection>) {
     let (line, failure) = match line {
-        MeteredLine::Whole(line) => return connection.hear(line, None),
+        MeteredLine::Whole(line) => return connection.receive_message(line, None),
         MeteredLine::Oversized(line) => {
-            connection.noise("longer than a message may be", line.length);
+            connection.note_non_message("longer than a message may be", line.length);
             let length = line.length;
             (line, RequestFailure::Oversized { length })
         }

@@ -7,7 +7,7 @@ use std::{
 
 use tokio::{sync::Notify, time::Instant};
 
-use crate::{config::defaults::UNANSWERED_MESSAGES_MAX, protocol::mcp::ListKind};
+use crate::{config::defaults::UNANSWERED_MESSAGES_MAX, protocol::payloads::ListKind};
 
 /// How often each list was announced to have changed.
 ///
@@ -138,7 +138,7 @@ impl LastHeard {
 
     /// Takes note of a message that answers nothing. After [`UNANSWERED_MESSAGES_MAX`] of them, more are
     /// no sign that the server works.
-    pub(super) fn without_answer(&self) {
+    pub(super) fn note_unanswering(&self) {
         let n_before = self.n_without_answer.load(Ordering::Relaxed);
         if n_before < UNANSWERED_MESSAGES_MAX {
             self.n_without_answer.store(n_before + 1, Ordering::Relaxed);
@@ -160,7 +160,7 @@ impl LastHeard {
     }
 
     /// Tells whether the server said something after it was taken for lost.
-    pub(super) fn is_after_loss(&self) -> bool {
+    pub(super) fn has_recovered(&self) -> bool {
         self.last_ms.load(Ordering::Relaxed) > self.lost_ms.load(Ordering::Relaxed)
     }
 
@@ -170,13 +170,13 @@ impl LastHeard {
         let flooded = Duration::from_millis(self.flooded_ms.load(Ordering::Relaxed));
         let heard = if has_older { self.last().max(flooded) } else { self.last() };
         if self.age().saturating_sub(heard) >= patience {
-            self.suspect();
+            self.mark_suspected();
         }
     }
 
     /// Suspects the server until something is heard: a request was given up without an answer, or got
     /// none in time. A server that is suspect already stays so since the first moment.
-    pub(super) fn suspect(&self) {
+    pub(super) fn mark_suspected(&self) {
         let now_ms = self.age_ms().max(1);
         let suspecting =
             self.suspected_ms.compare_exchange(0, now_ms, Ordering::Relaxed, Ordering::Relaxed);

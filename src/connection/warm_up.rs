@@ -19,9 +19,9 @@ use crate::{
     config::defaults,
     protocol::{
         Message, ObjectMembers,
-        items::{LIST_ITEMS_MAX, all_items},
+        json_array::{LIST_ITEMS_MAX, all_items},
         jsonrpc::MessagePart,
-        mcp::ListKind,
+        payloads::ListKind,
     },
 };
 
@@ -80,13 +80,13 @@ impl Connection {
 
     /// Takes the answer to the first request for `list`, which was sent before anybody used the
     /// connection, unless the list has changed since. Only an upstream is asked so.
-    pub fn take_ahead(&self, list: ListKind) -> Option<Message> {
+    pub fn take_prefetched(&self, list: ListKind) -> Option<Message> {
         let ahead = self.warm_up.ahead().remove(&list)?;
         (ahead.revision == self.lists().of(list)).then_some(ahead.answer)
     }
 
     /// Tells the link that the handshake is done.
-    pub(super) fn told_initialized(&self) {
+    pub(super) fn note_initialized(&self) {
         self.warm_up.initialized.cancel();
     }
 
@@ -135,7 +135,7 @@ impl Connection {
 
     /// Takes no new requests, for `reason`. Before the connection is established the dial alone
     /// judges it.
-    pub(super) fn forsake(&self, reason: RequestFailure) {
+    pub(super) fn abandon(&self, reason: RequestFailure) {
         if self.warm_up.done.is_cancelled() {
             self.retire(reason);
         }

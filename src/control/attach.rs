@@ -16,11 +16,11 @@ use crate::{
     budget::MeteredLines,
     config::defaults,
     holder::Holder,
-    ingress::pipe::{self, ClientPipe},
+    ingress::stdio_pipe::{self, ClientPipe},
     protocol::{
         Message, MessageKind, RpcError,
-        error::{INVALID_REQUEST, NO_ROOM},
         jsonrpc::MessagePart,
+        rpc_error::{INVALID_REQUEST, NO_ROOM},
     },
     view::{Choice, View},
 };
@@ -45,7 +45,7 @@ pub(super) struct AttachedConnection {
 }
 
 /// Tells whether a message asks for it.
-pub(super) fn is_one(message: &Message) -> bool {
+pub(super) fn is_attach(message: &Message) -> bool {
     message.shape() == MessageKind::Request
         && message.method() == Some(ControlMethod::McpAttach.name())
 }
@@ -86,9 +86,9 @@ impl AttachParams {
             (None | Some("root"), None) => Choice::Root,
             (Some("direct"), None) => Choice::Direct,
             (Some("meta"), None) => Choice::Meta,
-            (Some(_), None) => return Err(params.wrong("view", "`direct`, `meta` or `root`")),
+            (Some(_), None) => return Err(params.invalid("view", "`direct`, `meta` or `root`")),
             (Some(_), Some(_)) => {
-                return Err(params.wrong("view", "absent where there is `server`"));
+                return Err(params.invalid("view", "absent where there is `server`"));
             }
         };
         let chosen = desk.views.chosen(&choice);
@@ -110,7 +110,7 @@ impl AttachedConnection {
             return;
         }
         let pipe = ClientPipe { reader, lines, writer, holder, tells_end: true };
-        let end = pipe::serve(Arc::clone(&desk.edge), view, pipe).await;
+        let end = stdio_pipe::serve(Arc::clone(&desk.edge), view, pipe).await;
         drop(place);
         tracing::debug!(?end, "client detached");
     }

@@ -21,11 +21,11 @@ use tokio::{
 
 use super::{Asker, ControlMethod, ControlService};
 use crate::{
-    child::{Kinship, KnownClientProcess, ServerAncestry, kinship},
+    child::{Kinship, KnownClientProcess, ServerAncestry, process_ancestry},
     config::defaults,
     name::ServerName,
     peer::ClientSocket,
-    protocol::{RpcError, error::INVALID_REQUEST},
+    protocol::{RpcError, rpc_error::INVALID_REQUEST},
 };
 
 /// The processes that may have sent a request.
@@ -78,7 +78,7 @@ impl ControlService {
         method: ControlMethod,
     ) -> Result<(), Box<RpcError>> {
         let origin = asker.origin();
-        if matches!(origin, Origin::Foreign) || !kinship::has_started_one() {
+        if matches!(origin, Origin::Foreign) || !process_ancestry::has_started_servers() {
             return Ok(());
         }
         let lookups = Arc::clone(&self.authority.lookups);
@@ -110,14 +110,14 @@ impl ControlService {
     async fn server_of(&self, lineage: ServerAncestry) -> Option<ServerName> {
         let board = Arc::clone(&self.board);
         let looking =
-            task::spawn_blocking(move || board.server_with_process(|pid| lineage.leads_to(pid)));
+            task::spawn_blocking(move || board.server_with_process(|pid| lineage.is_server(pid)));
         looking.await.ok().flatten()
     }
 }
 
 impl Asker {
     fn origin(&self) -> Origin {
-        let own = super::peer::own_user();
+        let own = super::peer_credentials::own_user();
         match (self.peer, self.caller.socket) {
             // The kernel gives no number of ours to a process outside our namespace; servers have one.
             (Some(peer), _) if peer.uid != own || peer.pid == Some(0) => Origin::Foreign,
@@ -137,7 +137,7 @@ impl Origin {
             Self::Foreign => (None, Kinship::Stranger),
             Self::Untold => (None, Kinship::Hidden),
             Self::Process(process) => (Some(process.pid()), process.kinship()),
-            Self::Socket(inode) => kinship::of_socket(inode),
+            Self::Socket(inode) => process_ancestry::of_socket(inode),
         }
     }
 }
@@ -216,7 +216,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        control::peer::{PeerCredentials, own_user},
+        control::peer_credentials::{PeerCredentials, own_user},
         peer::{ConnectedClient, sock_diag::LocalSocket},
     };
 
@@ -230,7 +230,7 @@ mod tests {
     }
 
     fn peer(uid: u32, pid: u32) -> PeerCredentials {
-        let process = i32::try_from(pid).ok().and_then(KnownClientProcess::see);
+        let process = i32::try_from(pid).ok().and_then(KnownClientProcess::lookup);
         PeerCredentials { uid, gid: 0, pid: None, process }
     }
 

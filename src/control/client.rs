@@ -20,8 +20,8 @@ use crate::{
     protocol::{
         Message,
         jsonrpc::MessagePart,
-        mcp::method::CANCELLED,
         ndjson::{self, LineDecoder, NdjsonLine},
+        payloads::method::CANCELLED,
     },
 };
 

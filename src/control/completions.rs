@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Asker, ControlParams, ControlService, MethodResult};
-use crate::{protocol::mcp::method, view::operator};
+use crate::{protocol::payloads::method, view::operator};
 
 /// Answers `completions/complete`.
 pub(super) async fn complete(
@@ -16,7 +16,7 @@ pub(super) async fn complete(
     let kind = match word(params, &reference, "ref", "type")? {
         "ref/prompt" | "prompt" => "ref/prompt",
         "ref/resource" | "resource" => "ref/resource",
-        _ => return Err(params.wrong("ref.type", "`ref/prompt` or `ref/resource`")),
+        _ => return Err(params.invalid("ref.type", "`ref/prompt` or `ref/resource`")),
     };
     let reference = match kind {
         "ref/prompt" => json!({ "type": kind, "name": word(params, &reference, "ref", "name")? }),
@@ -44,7 +44,7 @@ pub(super) async fn complete(
 /// Returns a parameter that is an object.
 fn object(params: &ControlParams<'_>, name: &str) -> Result<Value, Box<crate::protocol::RpcError>> {
     let text = params.object(name)?.ok_or_else(|| params.missing(name))?;
-    serde_json::from_str(text).map_err(|_| params.wrong(name, "an object"))
+    serde_json::from_str(text).map_err(|_| params.invalid(name, "an object"))
 }
 
 /// Returns a member of such a parameter that is a string.
@@ -58,6 +58,6 @@ fn word<'a>(
     match &object[member] {
         Value::Null => Err(params.missing(&path)),
         Value::String(word) => Ok(word),
-        _ => Err(params.wrong(&path, "a string")),
+        _ => Err(params.invalid(&path, "a string")),
     }
 }

@@ -5,15 +5,15 @@ use std::{io::Read as _, path::PathBuf};
 use serde_json::json;
 use tokio::task;
 
-use super::{Asker, ControlParams, ControlService, MethodResult, NamedFile, order};
+use super::{Asker, ControlParams, ControlService, MethodResult, NamedFile, command};
 use crate::{
     config::defaults,
+    error_report::chain,
     files::trusted::{self, UntrustedFile},
     protocol::{
         RpcError,
-        error::{INVALID_PARAMS, INVALID_REQUEST},
+        rpc_error::{INVALID_PARAMS, INVALID_REQUEST},
     },
-    report::chain,
     status::camel,
 };
 
@@ -22,7 +22,7 @@ pub(super) async fn status(desk: &ControlService, params: &ControlParams<'_>) ->
     let with_memory = params.flag("memory")?;
     let mut servers = desk.board.server_states();
     let memory = match with_memory {
-        true => Some(desk.board.weigh(&mut servers).await),
+        true => Some(desk.board.measure(&mut servers).await),
         false => None,
     };
     let found = desk.board.status();
@@ -67,7 +67,7 @@ pub(super) async fn reload(
             return Err(error.into());
         }
     };
-    let diff = order::reload(&desk.orders, from).await?;
+    let diff = command::reload(&desk.orders, from).await?;
     let answer = json!({ "added": diff.added, "removed": diff.removed, "changed": diff.changed });
     Ok(answer.to_string())
 }
@@ -76,7 +76,7 @@ pub(super) async fn reload(
 async fn read_named(path: PathBuf, params: &ControlParams<'_>) -> Result<NamedFile, Box<RpcError>> {
     // The service is somewhere else than the operator who asks.
     if !path.is_absolute() {
-        return Err(params.wrong("configPath", "an absolute path"));
+        return Err(params.invalid("configPath", "an absolute path"));
     }
     let reading = task::spawn_blocking(move || {
         let mut bytes = Vec::new();
@@ -89,7 +89,7 @@ async fn read_named(path: PathBuf, params: &ControlParams<'_>) -> Result<NamedFi
     match reading.await {
         Ok(Ok(named)) if named.bytes.len() as u64 <= defaults::CONFIG_BYTES_MAX => Ok(named),
         Ok(Ok(_) | Err(UntrustedFile::Kind { .. })) => {
-            Err(params.wrong("configPath", "a file, and not larger than any configuration"))
+            Err(params.invalid("configPath", "a file, and not larger than any configuration"))
         }
         Ok(Err(error)) => Err(distrusted(&error).into()),
         Err(_panicked) => Err(RpcError::stopping(false).into()),
@@ -121,6 +121,6 @@ fn distrusted(error: &UntrustedFile) -> RpcError {
 /// Answers `daemon/stop`.
 pub(super) async fn stop(desk: &ControlService, asker: &Asker) -> MethodResult {
     tracing::info!(peer_uid = asker.uid(), "stop asked for by an operator");
-    order::stop(&desk.orders).await?;
+    command::stop(&desk.orders).await?;
     Ok(json!({ "ok": true }).to_string())
 }

@@ -7,13 +7,13 @@ use crate::{
     name::ServerName,
     protocol::{
         ObjectMembers,
-        mcp::{ListItem, ListKind},
+        payloads::{ListItem, ListKind},
     },
     view::operator::OperatorList,
 };
 
 /// Answers a request for a list whose entries are shown as they are, each as the member `name`.
-pub(super) async fn whole(
+pub(super) async fn list_result(
     desk: &ControlService,
     params: &ControlParams<'_>,
     list: ListKind,

@@ -24,9 +24,9 @@ use crate::{
     peer::ConnectedClient,
     protocol::{
         Message, MessageKind, ParseError, RpcError,
-        error::{INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR},
         jsonrpc::MessagePart,
         ndjson::on_one_line,
+        rpc_error::{INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR},
     },
     redact,
     share::{EvictablePermit, Evictables, EvictionBounds},
@@ -39,13 +39,13 @@ mod attach;
 mod auth;
 mod authority;
 pub mod client;
+mod command;
 mod completions;
 mod daemon;
 mod listing;
 mod method;
-mod order;
 mod params;
-mod peer;
+mod peer_credentials;
 mod prompts;
 mod resources;
 mod rpc;
@@ -55,12 +55,12 @@ mod tasks;
 mod tools;
 
 use authority::Authority;
+pub use command::{ControlCommand, NamedFile, ReloadError};
 use method::{ControlMethod, MethodResult};
-pub use order::{ControlCommand, NamedFile, ReloadError};
 use params::ControlParams;
 #[doc(hidden)]
 pub use params::read_params;
-use peer::PeerCredentials;
+use peer_credentials::PeerCredentials;
 pub use server::serve;
 
 /// What of the service operators reach.

@@ -7,7 +7,7 @@ use super::ControlMethod;
 use crate::{
     config::defaults,
     meta::nearest,
-    protocol::{ObjectMembers, RpcError, error::INVALID_PARAMS},
+    protocol::{ObjectMembers, RpcError, rpc_error::INVALID_PARAMS},
     redact,
 };
 
@@ -96,7 +96,7 @@ impl<'a> ControlParams<'a> {
             None => Ok(None),
             Some(text) => match serde_json::from_str(text) {
                 Ok(value) => Ok(Some(value)),
-                Err(_) => Err(self.wrong(name, T::WORDS)),
+                Err(_) => Err(self.invalid(name, T::WORDS)),
             },
         }
     }
@@ -126,7 +126,7 @@ impl<'a> ControlParams<'a> {
     /// [`RpcError`] where it is no object.
     pub(super) fn object(&self, name: &str) -> Result<Option<&str>, Box<RpcError>> {
         match self.raw(name) {
-            Some(text) if !text.starts_with('{') => Err(self.wrong(name, "an object")),
+            Some(text) if !text.starts_with('{') => Err(self.invalid(name, "an object")),
             text => Ok(text),
         }
     }
@@ -157,7 +157,7 @@ impl<'a> ControlParams<'a> {
     }
 
     /// Returns the error of a request whose parameter `name` is not what it must be.
-    pub(super) fn wrong(&self, name: &str, wanted: &str) -> Box<RpcError> {
+    pub(super) fn invalid(&self, name: &str, wanted: &str) -> Box<RpcError> {
         let message = format!("the parameter `{name}` must be {wanted}");
         self.refused(message, json!({ "parameter": name })).into()
     }

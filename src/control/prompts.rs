@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use super::{Asker, ControlParams, ControlService, MethodResult, listing, params::ParamKind};
-use crate::{protocol::mcp::ListKind, view::operator};
+use crate::{protocol::payloads::ListKind, view::operator};
 
 impl ParamKind for BTreeMap<String, String> {
     const WORDS: &'static str = "an object whose values are strings";
@@ -13,7 +13,7 @@ impl ParamKind for BTreeMap<String, String> {
 
 /// Answers `prompts/list`.
 pub(super) async fn list(desk: &ControlService, params: &ControlParams<'_>) -> MethodResult {
-    listing::whole(desk, params, ListKind::Prompts, "prompt").await
+    listing::list_result(desk, params, ListKind::Prompts, "prompt").await
 }
 
 /// Answers `prompts/get`.

@@ -4,13 +4,13 @@ use serde_json::json;
 
 use super::{Asker, ControlParams, ControlService, MethodResult, listing};
 use crate::{
-    protocol::mcp::{ListKind, method},
+    protocol::payloads::{ListKind, method},
     view::operator,
 };
 
 /// Answers `resources/list`.
 pub(super) async fn list(desk: &ControlService, params: &ControlParams<'_>) -> MethodResult {
-    listing::whole(desk, params, ListKind::Resources, "resource").await
+    listing::list_result(desk, params, ListKind::Resources, "resource").await
 }
 
 /// Answers `resources/read`.

@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Asker, ControlService,
     attach::{self, AttachParams, AttachedConnection},
-    peer::{PeerCredentials, PeerPolicy},
+    peer_credentials::{PeerCredentials, PeerPolicy},
     read,
 };
 use crate::{
@@ -33,10 +33,10 @@ use crate::{
     peer::ConnectedClient,
     protocol::{
         Message, MessageKind, RpcError,
-        error::{INVALID_REQUEST, NO_ROOM},
         jsonrpc::MessagePart,
-        mcp::method::CANCELLED,
         ndjson::OversizedLine,
+        payloads::method::CANCELLED,
+        rpc_error::{INVALID_REQUEST, NO_ROOM},
     },
     redact,
     share::EvictablePermit,
@@ -246,7 +246,7 @@ impl Conversation<'_> {
                 return None;
             }
         };
-        if attach::is_one(&message) {
+        if attach::is_attach(&message) {
             let attaching = AttachParams::read(&message, self.desk, self.running.is_empty());
             return attaching
                 .map_err(|error| self.refuse(*error, message.part(MessagePart::Id)))

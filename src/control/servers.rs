@@ -6,7 +6,7 @@ use super::{ControlParams, ControlService, MethodResult, to_text};
 pub(super) async fn list(desk: &ControlService, params: &ControlParams<'_>) -> MethodResult {
     let mut servers = desk.board.server_states();
     if params.flag("memory")? {
-        desk.board.weigh(&mut servers).await;
+        desk.board.measure(&mut servers).await;
     }
     Ok(to_text(&servers))
 }

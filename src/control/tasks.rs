@@ -9,13 +9,13 @@ use super::{Asker, ControlMethod, ControlParams, ControlService, MethodResult, t
 use crate::{
     call::CallError,
     config::defaults,
+    error_report::chain,
     protocol::{
         RpcError,
-        error::{INTERNAL_ERROR, INVALID_PARAMS},
         jsonrpc::MessagePart,
+        rpc_error::{INTERNAL_ERROR, INVALID_PARAMS},
         task,
     },
-    report::chain,
     task::{CancelError, TaskOutcome, TaskRecord, TaskStartError, TaskStatus, TaskWork},
     view::operator::{self, CheckedCall},
 };
@@ -26,9 +26,9 @@ pub(super) async fn call(
     params: &ControlParams<'_>,
     asker: &Asker,
 ) -> MethodResult {
-    let wanted = tools::wanted(params)?;
+    let wanted = tools::requested_tool(params)?;
     let patience = match params.optional::<u64>("timeout")? {
-        Some(0) => return Err(params.wrong("timeout", "at least 1 ms")),
+        Some(0) => return Err(params.invalid("timeout", "at least 1 ms")),
         Some(ms) => Duration::from_millis(ms).min(defaults::TASK_PATIENCE_MAX),
         None => defaults::TASK_PATIENCE,
     };
@@ -69,7 +69,7 @@ pub(super) async fn list(
     let ours = desk.calls.all();
     let is_wanted = |server: &str| wanted.as_deref().is_none_or(|wanted| wanted == server);
     for task in ours.iter().filter(|task| is_wanted(&task.server)) {
-        add(&task.server, task.told(expiry));
+        add(&task.server, task.to_operator_json(expiry));
     }
     let listing = desk.views.listing_tasks();
     let listing = listing.iter().filter(|server| is_wanted(server.as_str()));
@@ -122,7 +122,7 @@ pub(super) async fn get(
     match find(desk, params, (asker, ControlMethod::TasksGet)).await? {
         Found::Ours(task) => {
             let task = looked_at(desk, *task).await;
-            Ok(to_text(&task.told(desk.calls.expiry())))
+            Ok(to_text(&task.to_operator_json(desk.calls.expiry())))
         }
         Found::Of { server, id } => ask(desk, &server, task::GET, &id, asker).await,
     }
@@ -164,7 +164,7 @@ pub(super) async fn cancel(
         desk.calls.cancel(&task.id).await.map_err(|error| not_cancelled(&task, &error))?;
     match cancelled {
         Some(task) if task.status == TaskStatus::Cancelled => {
-            Ok(to_text(&task.told(desk.calls.expiry())))
+            Ok(to_text(&task.to_operator_json(desk.calls.expiry())))
         }
         // It was faster.
         Some(task) => Err(ended(&task).into()),
@@ -216,7 +216,7 @@ async fn looked_at(desk: &ControlService, task: TaskRecord) -> TaskRecord {
     if task.status != TaskStatus::Unreachable {
         return task;
     }
-    let looking = desk.calls.look(&task.id);
+    let looking = desk.calls.poll_server(&task.id);
     let looked = time::timeout(defaults::LIST_PATIENCE, looking).await.ok().flatten();
     looked.or_else(|| desk.calls.get(&task.id)).unwrap_or(task)
 }
@@ -301,7 +301,7 @@ fn told(error: &str, server: &str, id: &str) -> RpcError {
     let message = found["message"].as_str().unwrap_or("the task has failed");
     let code = found["code"].as_i64().unwrap_or(INTERNAL_ERROR);
     let remedy = found["data"]["suggestion"].as_str();
-    RpcError::new(code, "TASK_FAILED", crate::redact::tame(message))
+    RpcError::new(code, "TASK_FAILED", crate::redact::sanitize(message))
         .suggest(
             remedy.unwrap_or(
                 "The words are those of the server: correct the arguments, or see its log.",

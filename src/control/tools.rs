@@ -10,20 +10,20 @@ use super::{
     params::ParamKind,
 };
 use crate::{
-    compute::StopFlag,
+    compute_pool::StopFlag,
     config::defaults,
     holder::Holder,
     meta::{
         ArgumentVerdict, FieldSelection, RequestedTool,
         describe::{collapsed, common_depth, part_of},
-        document::with_note,
+        result_document::with_note,
         warnings,
     },
     name::ServerName,
     protocol::{
         ObjectMembers, RpcError,
-        error::INVALID_PARAMS,
-        mcp::{ListItem, ListKind},
+        payloads::{ListItem, ListKind},
+        rpc_error::INVALID_PARAMS,
     },
     redact,
     search::{RankingStrategy, SearchPattern},
@@ -103,12 +103,12 @@ pub(super) async fn search(desk: &ControlService, params: &ControlParams<'_>) ->
     let found = views
         .find(Holder::SERVICE, views.known_tools(wish.server.or(wish.text)).await, &wish)
         .await;
-    Ok(found.map_err(|error| operator::told(&error))?.to_value().to_string())
+    Ok(found.map_err(|error| operator::to_rpc_error(&error))?.to_value().to_string())
 }
 
 /// Answers `tools/info`.
 pub(super) async fn info(desk: &ControlService, params: &ControlParams<'_>) -> MethodResult {
-    let wanted = wanted(params)?;
+    let wanted = requested_tool(params)?;
     let path: Option<String> = params.optional("path")?;
     let depth: Option<usize> = params.optional("schemaDepth")?;
     let tool = desk.views.operator_tool(&wanted).await?;
@@ -146,14 +146,14 @@ pub(super) async fn call(
     params: &ControlParams<'_>,
     asker: &Asker,
 ) -> MethodResult {
-    let wanted = wanted(params)?;
+    let wanted = requested_tool(params)?;
     let timeout = match params.optional::<u64>("timeout")? {
-        Some(0) => return Err(params.wrong("timeout", "at least 1 ms")),
+        Some(0) => return Err(params.invalid("timeout", "at least 1 ms")),
         timeout => timeout.map(Duration::from_millis),
     };
     let paths: Vec<String> = params.optional("fields")?.unwrap_or_default();
     let fields = FieldSelection::parse(paths.iter().map(String::as_str)).map_err(|error| {
-        params.wrong("fields", &format!("a list of paths such as `rows[].name`: {error}"))
+        params.invalid("fields", &format!("a list of paths such as `rows[].name`: {error}"))
     })?;
     let call = operator::OperatorCall {
         tool: &wanted,
@@ -174,7 +174,7 @@ pub(super) async fn call(
 
 /// Answers `tools/validate`.
 pub(super) async fn validate(desk: &ControlService, params: &ControlParams<'_>) -> MethodResult {
-    let wanted = wanted(params)?;
+    let wanted = requested_tool(params)?;
     let args = params.object("arguments")?.unwrap_or("{}");
     let tool = desk.views.operator_tool(&wanted).await?;
     let (mut errors, mut doubts, mut unsupported) = (Vec::new(), Vec::new(), None);
@@ -204,7 +204,7 @@ pub(super) async fn validate(desk: &ControlService, params: &ControlParams<'_>) 
 }
 
 /// Reads which tool is meant.
-pub(super) fn wanted(params: &ControlParams<'_>) -> Result<RequestedTool, Box<RpcError>> {
+pub(super) fn requested_tool(params: &ControlParams<'_>) -> Result<RequestedTool, Box<RpcError>> {
     Ok(RequestedTool { server: None, tool: params.required("name")? })
 }
 

@@ -16,11 +16,11 @@ use tokio::{
     time::{self, Instant},
 };
 
-use super::lock::{self, InstanceLock, LockError};
+use super::instance_lock::{self, InstanceLock, LockError};
 use crate::{
     config::{ExposedListener, ListenConfig, defaults},
     control::client::{self, ControlClientError},
-    session::key::SessionKeyError,
+    session::signing_key::SessionKeyError,
     systemd::listen::InheritedSockets,
 };
 
@@ -290,7 +290,7 @@ fn own_path(inherited: &InheritedSockets, listen: &ListenConfig) -> Option<PathB
 /// is returned.
 async fn sole(path: &Path, group: Option<&str>) -> Result<InstanceLock, StartError> {
     make_directory(path, group)?;
-    let lock = lock::path_of(path);
+    let lock = instance_lock::path_of(path);
     let until = Instant::now() + defaults::PROBE_PATIENCE;
     loop {
         let pid = match InstanceLock::take(&lock) {

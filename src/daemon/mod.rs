@@ -22,44 +22,44 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
+    bearer_token::{self, BearerToken},
     budget,
     call::CallError,
     catalog::{Catalog, DiskCache},
-    child::{self, orphans},
+    child::{self, orphan_reaper},
     config::{Config, ConfigSources, defaults, secret::credentials_directory},
     connection::{Announcement, Dialer},
-    control, descriptors,
+    control, descriptor_limit,
     ingress::{
         self, ControlDispatch, IngressContext,
-        pipe::{self, ClientPipe},
+        stdio_pipe::{self, ClientPipe},
     },
     name::ServerName,
     pool::Pool,
     provision::Provisioner,
-    resident::{self, ReturnSchedule},
+    resident_memory::{self, ReturnSchedule},
     session::{SessionRegistry, SessionSigner, state_directory},
     status::{Activity, StatusBoard},
     systemd::notify,
     task::{TaskDriver, TaskFiles},
     telemetry::{liveness::Liveness, log::LogControl},
     tls::{self, TlsIdentity},
-    token::{self, BearerToken},
     view::{Choice, Views},
 };
 
-mod idle;
-mod impatience;
-mod leave;
+mod commands;
+mod drain;
+mod idle_exit;
+pub mod instance_lock;
 pub mod listen;
-pub mod lock;
-mod orders;
 mod reload;
 mod signals;
+mod stop_requests;
 
-use idle::IdleTimer;
-use leave::{close, leave};
+use commands::CommandChannel;
+use drain::{close, drain};
+use idle_exit::IdleTimer;
 pub use listen::{Listeners, StartError};
-use orders::CommandChannel;
 use signals::{SignalStreams, StopSignal};
 
 /// The service, built and listening.
@@ -80,7 +80,7 @@ pub struct Daemon {
     /// What new connections are served with.
     tls: Arc<tls::CurrentTls>,
     /// What clients must bring with new requests.
-    token: Arc<token::CurrentToken>,
+    token: Arc<bearer_token::CurrentToken>,
     liveness: Arc<Liveness>,
     listeners: Listeners,
     signals: SignalStreams,
@@ -111,9 +111,9 @@ impl Daemon {
         log: LogControl,
     ) -> Result<Self, StartError> {
         // First of all: bounds follow from it.
-        descriptors::raise();
+        descriptor_limit::raise_limit();
         // Caught before READY=1: systemd looks for a handler of SIGHUP then.
-        let signals = SignalStreams::catch().map_err(StartError::Signals)?;
+        let signals = SignalStreams::install().map_err(StartError::Signals)?;
         budget_for(&config);
         let config = Arc::new(config);
         let credentials = credentials_directory();
@@ -123,7 +123,7 @@ impl Daemon {
         let dialer = Dialer::new(credentials, tasks.clone(), announcements);
         let pool = Arc::new(Pool::new(dialer, &config));
         let sessions = SessionRegistry::new(Arc::clone(&pool), seal, &config.listen.session);
-        sessions.tell_as(&config.tools);
+        sessions.set_notice_policy(&config.tools);
         let (telling, told) = mpsc::channel(defaults::ANNOUNCEMENT_QUEUE);
         let catalog = Catalog::new(
             Arc::clone(&pool),
@@ -144,7 +144,7 @@ impl Daemon {
         let views =
             Views::new(Arc::clone(&pool), sessions, catalog, Arc::clone(&provisioner), config);
         let views = Arc::new(views);
-        let shelf = TaskFiles::below(state_directory().as_deref());
+        let shelf = TaskFiles::in_directory(state_directory().as_deref());
         let tasks = TaskDriver::new(Arc::clone(&views), shelf);
         Ok(Self {
             source,
@@ -157,7 +157,7 @@ impl Daemon {
             told: Some(told),
             board,
             tls: Arc::new(tls::CurrentTls::new(identity)),
-            token: Arc::new(token::CurrentToken::new(token)),
+            token: Arc::new(bearer_token::CurrentToken::new(token)),
             liveness,
             listeners,
             signals,
@@ -181,10 +181,14 @@ impl Daemon {
     ///
     /// Not safe: dropped halfway, children may be left behind.
     pub async fn run(mut self) {
-        orphans::adopt();
+        orphan_reaper::adopt();
         // Before ours are started, who may need what those still hold, and whose word would count
         // more than what is remembered.
-        tokio::join!(child::see_off_orphans(), self.views.restore_catalog(), self.tasks.restore(),);
+        tokio::join!(
+            child::terminate_orphans(),
+            self.views.restore_catalog(),
+            self.tasks.restore(),
+        );
         let pool = Arc::clone(&self.pool);
         let warm_up = pool.warm_up();
         tokio::pin!(warm_up);
@@ -197,7 +201,7 @@ impl Daemon {
                 _ = told.tick() => notify::status(&waiting_for(&self.pool.awaited())),
                 signal = self.signals.next() => match signal {
                     StopSignal::Stop => {
-                        return leave(&mut self.signals, &self.listeners, close(&self.pool)).await;
+                        return drain(&mut self.signals, &self.listeners, close(&self.pool)).await;
                     }
                     // Not a reload yet for the manager, who knows no service before READY=1.
                     StopSignal::Reload => {
@@ -245,13 +249,13 @@ impl Daemon {
         W: AsyncWrite + Unpin,
     {
         let (view, _) = self.views.chosen(choice)?;
-        tokio::join!(child::see_off_orphans(), self.views.restore_catalog());
+        tokio::join!(child::terminate_orphans(), self.views.restore_catalog());
         let (stop, hurry) = (CancellationToken::new(), CancellationToken::new());
         let (clients, edge) = self.accept(&stop, &hurry);
         self.board.serving(true);
         {
             let pool = Arc::clone(&self.pool);
-            let serving = pipe::serve(edge, view, pipe);
+            let serving = stdio_pipe::serve(edge, view, pipe);
             let warm_up = pool.warm_up();
             tokio::pin!(serving, warm_up);
             let mut is_warm = false;
@@ -291,11 +295,11 @@ impl Daemon {
             IngressContext::new(views, board, token, stop.clone(), hurry.clone(), clients.clone());
         if let (Some(announced), Some(told)) = (self.announced.take(), self.told.take()) {
             let sessions = Arc::clone(self.views.sessions());
-            clients.spawn(Arc::clone(&self.views).heed(announced, stop.clone()));
+            clients.spawn(Arc::clone(&self.views).run_announcements(announced, stop.clone()));
             clients.spawn(Arc::clone(&self.views).keep_catalog(stop.clone()));
             clients.spawn(sessions.run(told, stop.clone()));
         }
-        clients.spawn(Arc::clone(&self.tasks).keep(stop.clone(), hurry.clone()));
+        clients.spawn(Arc::clone(&self.tasks).supervise(stop.clone(), hurry.clone()));
         for listener in std::mem::take(&mut self.listeners.http) {
             let pulse = self.liveness.pulse("http accept loop");
             let (edge, tls, stop) = (Arc::clone(&edge), Arc::clone(&self.tls), stop.clone());
@@ -307,7 +311,7 @@ impl Daemon {
         let parts = control::ControlParts { board, views, edge: Arc::clone(&edge), calls, orders };
         let desk = control::ControlService::new(parts, stop, hurry, clients.clone());
         let operators: Weak<dyn ControlDispatch> = Arc::<control::ControlService>::downgrade(&desk);
-        edge.let_answer(operators);
+        edge.set_control(operators);
         for listener in std::mem::take(&mut self.listeners.control) {
             let pulse = self.liveness.pulse("control accept loop");
             clients.spawn(control::serve(listener, Arc::clone(&desk), pulse));
@@ -336,19 +340,19 @@ impl Daemon {
                     }
                 },
                 order = self.orders.next() => {
-                    if self.obey(order) {
+                    if self.execute(order) {
                         return;
                     }
                     shown = self.status_line();
                 }
-                _ = heartbeat.tick() => orphans::reap(),
+                _ = heartbeat.tick() => orphan_reaper::reap(),
             }
             pulse.beat();
             if returns.is_due(Instant::now(), budget::global().freed(), self.board.n_gone()) {
-                drop(task::spawn_blocking(resident::give_back));
+                drop(task::spawn_blocking(resident_memory::return_memory));
             }
             let patience = self.idle_exit();
-            if idle.is_over(self.activity(), Instant::now(), patience) {
+            if idle.observe(self.activity(), Instant::now(), patience) {
                 tracing::info!(
                     patience = patience.map(tracing::field::debug),
                     "nobody has used the service for its idle_exit: it exits"
@@ -365,7 +369,7 @@ impl Daemon {
             if watchdog.is_some_and(|period| fed.elapsed() + defaults::PULSE >= period) {
                 let stuck = self.board.stuck();
                 if stuck.is_empty() {
-                    notify::alive();
+                    notify::feed_watchdog();
                     fed = Instant::now();
                 } else {
                     tracing::error!(?stuck, "a loop does not turn: the watchdog is not fed");
@@ -412,7 +416,7 @@ impl Daemon {
             let _cut_off = time::timeout(defaults::HURRY, clients.wait()).await;
             close(pool).await;
         };
-        leave(signals, listeners, orderly).await;
+        drain(signals, listeners, orderly).await;
     }
 
     fn status_line(&self) -> String {
@@ -440,7 +444,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::child::ladder;
+    use crate::child::escalation;
 
     #[test]
     fn the_unit_allows_more_time_than_a_stop_may_take() {
@@ -450,7 +454,7 @@ mod tests {
         let worst = defaults::SHUTDOWN_TIMEOUT + defaults::HURRY + defaults::FAREWELL;
         assert!(allowed.expect("a duration") >= worst + Duration::from_secs(2), "{worst:?}");
         // A child that ends only when it is killed, and what is still in its pipes.
-        let child = ladder::longest() + defaults::AFTER_KILL + 6 * defaults::LAST_WORDS;
+        let child = escalation::total_time() + defaults::AFTER_KILL + 6 * defaults::LAST_WORDS;
         assert!(defaults::FAREWELL >= child && defaults::FAREWELL > defaults::GOODBYE_TIMEOUT);
     }
 }

@@ -4,12 +4,12 @@ use std::{fs, io, path::Path, sync::Arc};
 
 use super::Daemon;
 use crate::{
+    bearer_token::BearerToken,
     config::{defaults, diff::ServerDiff, load::LoadError, secret::credentials_directory},
     control::{NamedFile, ReloadError},
-    report::chain,
+    error_report::chain,
     systemd::notify,
     tls::TlsIdentity,
-    token::BearerToken,
 };
 
 impl Daemon {
@@ -58,12 +58,13 @@ impl Daemon {
         })?;
         // Read again also when only the files have changed: a certificate is renewed in place.
         let credentials = credentials_directory();
-        let identity = TlsIdentity::wanted(new.listen.tls.as_ref(), credentials.as_deref());
+        let identity =
+            TlsIdentity::load_configured(new.listen.tls.as_ref(), credentials.as_deref());
         let identity = identity.inspect_err(|error| {
             let (text, hint) = (chain(error), error.hint());
             tracing::error!(error = text, hint, "certificate refused, all stays as it was");
         })?;
-        let token = BearerToken::wanted(new.listen.token.as_ref(), credentials.as_deref());
+        let token = BearerToken::load_configured(new.listen.token.as_ref(), credentials.as_deref());
         let token = token.inspect_err(|error| {
             let (text, hint) = (chain(error), error.hint());
             tracing::error!(error = text, hint, "token refused, all stays as it was");
@@ -102,9 +103,9 @@ impl Daemon {
             "configuration reloaded"
         );
         self.views.sessions().apply(&new.listen.session);
-        self.views.sessions().tell_as(&new.tools);
-        self.views.sessions().tell_again();
-        self.views.sessions().let_go(&diff.removed);
+        self.views.sessions().set_notice_policy(&new.tools);
+        self.views.sessions().reconcile_redeclared();
+        self.views.sessions().release(&diff.removed);
         self.views.replaced(&diff);
         self.views.apply(new);
         self.tasks.reconfigured();

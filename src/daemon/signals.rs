@@ -22,7 +22,7 @@ pub(super) struct SignalStreams {
 }
 
 impl SignalStreams {
-    pub(super) fn catch() -> io::Result<Self> {
+    pub(super) fn install() -> io::Result<Self> {
         Ok(Self {
             terminate: unix::signal(SignalKind::terminate())?,
             interrupt: unix::signal(SignalKind::interrupt())?,

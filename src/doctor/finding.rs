@@ -121,7 +121,7 @@ impl Finding {
     }
 
     /// Says why.
-    pub(super) fn why(mut self, why: impl Into<String>) -> Self {
+    pub(super) fn because(mut self, why: impl Into<String>) -> Self {
         self.why = Some(why.into());
         self
     }

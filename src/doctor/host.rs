@@ -34,7 +34,7 @@ fn judged(is_past: bool, synchronised: Option<&str>) -> Finding {
             FindingArea::Clock,
             "the clock is behind the time at which this program was made",
         )
-        .why("Certificates are not valid yet, and what is kept for an hour is kept for years.")
+        .because("Certificates are not valid yet, and what is kept for an hour is kept for years.")
         .fix("Set it: `timedatectl set-ntp true`.")
         .nix("services.timesyncd.enable = true;");
     }
@@ -64,7 +64,7 @@ fn memory_of(available: u64) -> Finding {
     let told = format!("{} MB of memory to spare", available >> 20);
     if available < defaults::DOCTOR_MEMORY_MIN {
         return Finding::warning(FindingArea::Memory, told)
-            .why("A server that starts may be ended by the system, or another one in its place.")
+            .because("A server that starts may be ended by the system, or another one in its place.")
             .fix("Close idle servers sooner with `pool.idle_timeout`, or allow fewer connections with `pool.size`.")
             .nix("services.metamcp.settings.pool.idle_timeout = \"1m\";");
     }

@@ -19,26 +19,26 @@ use crate::{
         self, Config, ConfigSources, defaults, environment, load::LoadError,
         secret::credentials_directory,
     },
+    error_report::chain,
     files,
     name::ServerName,
-    report::chain,
     systemd::unit::SystemdUnit,
 };
 
-mod dial;
+mod file_permissions;
 mod finding;
 mod host;
-mod names;
-mod pins;
-mod places;
+mod pinned_versions;
+mod probe;
+mod recording_launcher;
 mod sandbox;
 mod sockets;
-mod tap;
+mod tool_names;
 mod unit;
 
-use dial::ProbeOutcome;
-pub use dial::{ProbePhase, ProbedConnection};
 pub use finding::{Finding, FindingArea, FindingSeverity};
+use probe::ProbeOutcome;
+pub use probe::{ProbePhase, ProbedConnection};
 use sockets::ServiceReport;
 
 /// What is to be examined.
@@ -118,11 +118,11 @@ pub async fn examine(
     if question.server.is_none() {
         if let Some(config) = &config {
             sockets::http(&config.listen, presence, found).await;
-            places::directories(config, socket, installed.is_none(), found);
+            file_permissions::directories(config, socket, installed.is_none(), found);
             if let Some(file) = &file {
-                places::secrets_in(file, config, found);
+                file_permissions::secrets_in(file, config, found);
             }
-            places::credentials(credentials_directory().as_deref(), found);
+            file_permissions::credentials(credentials_directory().as_deref(), found);
         }
         if let (Some(unit), Some(directives)) = (&installed, &directives) {
             examine_unit(unit, directives, &command, found).await;
@@ -141,7 +141,7 @@ pub async fn examine(
             }
             report.servers.push(outcome.dialled);
         }
-        found.extend(names::examine(&tools));
+        found.extend(tool_names::examine(&tools));
     }
     Ok(report)
 }
@@ -152,7 +152,7 @@ fn configuration(named: Option<&(PathBuf, &str)>, found: &mut Vec<Finding>) -> O
     let Some((file, why)) = named else {
         found.push(
             Finding::warning(FindingArea::Configuration, "there is no configuration file")
-                .why("Without one, three demonstration servers are served.")
+                .because("Without one, three demonstration servers are served.")
                 .fix("Write /etc/metamcp/metamcp.toml, or name yours with --config.")
                 .nix("services.metamcp.servers.NAME.package = pkgs.THE_SERVER;"),
         );
@@ -170,7 +170,7 @@ fn configuration(named: Option<&(PathBuf, &str)>, found: &mut Vec<Finding>) -> O
                 LoadError::Content(_) => "Correct it there; `metamcp check FILE` tries it again.",
             };
             let error = chain(&error);
-            found.push(finding.why(format!("{}\n{why}", error.trim_end())).fix(fix));
+            found.push(finding.because(format!("{}\n{why}", error.trim_end())).fix(fix));
             return None;
         }
     };
@@ -180,7 +180,7 @@ fn configuration(named: Option<&(PathBuf, &str)>, found: &mut Vec<Finding>) -> O
                 FindingArea::Configuration,
                 format!("the variable {variable} means nothing"),
             )
-            .why("It begins as ours do, and names no key of the configuration.")
+            .because("It begins as ours do, and names no key of the configuration.")
             .fix("Remove it, or correct its name: METAMCP_SECTION_KEY."),
         );
     }
@@ -189,13 +189,13 @@ fn configuration(named: Option<&(PathBuf, &str)>, found: &mut Vec<Finding>) -> O
         n_servers => format!("{n_servers} servers"),
     };
     let what = format!("{}: {n_servers}", file.display());
-    found.push(Finding::ok(FindingArea::Configuration, what).why(*why));
+    found.push(Finding::ok(FindingArea::Configuration, what).because(*why));
     for (name, server) in &loaded.config.servers {
         if let Some(state) = server.shared_state() {
             let what = format!("all clients of `{name}` share {state}");
             found.push(
                 Finding::warning(FindingArea::Configuration, what)
-                    .why("The server keeps it between calls, whoever calls.")
+                    .because("The server keeps it between calls, whoever calls.")
                     .fix("Set `sharing = \"session\"` for this server, so that each client has its own.")
                     .nix(format!("services.metamcp.servers.{name}.sharing = \"session\";")),
             );
@@ -239,7 +239,7 @@ async fn examine_unit(
                 FindingArea::Unit,
                 format!("{} starts `{program}`, which is not there", unit.name),
             )
-            .why(error.to_string())
+            .because(error.to_string())
             .fix("Install metamcp there, or correct `ExecStart=`."),
         ),
         Ok(path) if Some(&path) != ours.as_ref() => {
@@ -276,7 +276,7 @@ async fn dial_all(
     let servers = config.servers.iter().filter(|(name, _)| only.is_none_or(|only| only == *name));
     stream::iter(servers)
         .take_until(closing.cancelled())
-        .map(|(name, server)| dial::dial(name, server, credentials.as_deref(), closing))
+        .map(|(name, server)| probe::dial(name, server, credentials.as_deref(), closing))
         .buffered(defaults::DOCTOR_DIALS)
         .collect()
         .await

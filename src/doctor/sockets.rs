@@ -13,8 +13,8 @@ use super::finding::{Finding, FindingArea};
 use crate::{
     config::{ListenConfig, defaults},
     control::client,
+    error_report::chain,
     name::ServerName,
-    report::chain,
 };
 
 /// What a service that answers tells.
@@ -52,7 +52,7 @@ pub(super) async fn control(
                 .nix("services.metamcp.enable = true;")
         }
         Err(error) => Finding::error(FindingArea::Sockets, format!("`{name}` cannot be looked at"))
-            .why(error.to_string())
+            .because(error.to_string())
             .fix(ACCESS)
             .nix(GROUP),
         Ok(file) if !file.file_type().is_socket() => {
@@ -69,14 +69,14 @@ pub(super) async fn control(
                     FindingArea::Sockets,
                     format!("the service at `{name}` does not answer"),
                 )
-                .why(why)
+                .because(why)
                 .fix("See `metamcp logs`; `systemctl restart metamcp` starts it anew."),
             },
             Err(error) => match error.kind() {
                 io::ErrorKind::ConnectionRefused => {
                     presence = ServicePresence::Nobody;
                     Finding::warning(FindingArea::Sockets, format!("nobody listens at `{name}`"))
-                        .why("It is left over from a service that was killed.")
+                        .because("It is left over from a service that was killed.")
                         .fix("Start the service: it replaces the socket.")
                 }
                 io::ErrorKind::PermissionDenied => Finding::error(
@@ -87,7 +87,7 @@ pub(super) async fn control(
                 .nix(GROUP),
                 _ => {
                     Finding::error(FindingArea::Sockets, format!("`{name}` cannot be connected to"))
-                        .why(error.to_string())
+                        .because(error.to_string())
                         .fix("See `metamcp logs`; `systemctl restart metamcp` starts it anew.")
                 }
             },
@@ -125,7 +125,7 @@ fn version(told: &ServiceReport) -> Finding {
             FindingArea::Sockets,
             format!("the service is metamcp {theirs}, this is {ours}"),
         )
-        .why("It was started before this one was installed, or from another place.")
+        .because("It was started before this one was installed, or from another place.")
         .fix("Restart it: `systemctl restart metamcp`."),
         Some(_) | None => {
             Finding::ok(FindingArea::Sockets, "the service answers at its control socket")
@@ -154,7 +154,7 @@ pub(super) async fn http(
             let what = format!("nobody listens at {address}");
             match presence {
                 ServicePresence::Answers => Finding::error(FindingArea::Sockets, what)
-                    .why("The service answers at its control socket, and clients cannot reach it.")
+                    .because("The service answers at its control socket, and clients cannot reach it.")
                     .fix("Check that metamcp.socket listens where `listen.http` says: `systemctl status metamcp.socket`."),
                 ServicePresence::Nobody | ServicePresence::Unknown => {
                     Finding::ok(FindingArea::Sockets, format!("{address} is free"))
@@ -162,7 +162,7 @@ pub(super) async fn http(
             }
         }
         Err(error) => Finding::error(FindingArea::Sockets, format!("{address} does not answer"))
-            .why(error.to_string())
+            .because(error.to_string())
             .fix("See which program listens there: `ss -ltnp`."),
         Ok(_) if presence == ServicePresence::Nobody && listen.tls.is_some() => {
             taken(address, "a program")
@@ -182,11 +182,11 @@ pub(super) async fn http(
                     Finding::ok(FindingArea::Sockets, format!("clients are answered at {address}, and strangers are not"))
                 }
                 Ok(_) => Finding::warning(FindingArea::Sockets, format!("{address} serves any name of a host"))
-                    .why("A page in a browser may reach the tools under a name of its own.")
+                    .because("A page in a browser may reach the tools under a name of its own.")
                     .fix("Remove `example.org` from `listen.allowed_hosts`, or have the proxy before it check the name.")
                     .nix("services.metamcp.settings.listen.allowed_hosts = [ ];"),
                 Err(error) => Finding::warning(FindingArea::Sockets, format!("{address} answers one time and not the next"))
-                    .why(error.to_string())
+                    .because(error.to_string())
                     .fix("See `metamcp logs`."),
             }
         }
@@ -202,7 +202,7 @@ pub(super) async fn http(
 /// Says that the address is somebody's, who is not behind our control socket.
 fn taken(address: SocketAddr, who: &str) -> Finding {
     Finding::error(FindingArea::Sockets, format!("{who} listens at {address}, and no service at the control socket"))
-        .why("A service with this configuration cannot listen there.")
+        .because("A service with this configuration cannot listen there.")
         .fix("Name its socket with --socket if it is the one that is meant; else stop it, or set `listen.http` to another port: `ss -ltnp` tells which it is.")
         .nix(OTHER_PORT)
 }
@@ -213,7 +213,7 @@ async fn token(listen: &ListenConfig, address: SocketAddr) -> Option<Finding> {
     let answer = get(address, &address.to_string(), "/readyz").await.ok()?;
     (!answer.starts_with("HTTP/1.1 401")).then(|| {
         Finding::error(FindingArea::Sockets, format!("{address} asks nobody for the token"))
-            .why("`listen.token` is set, and the service that runs was told something else.")
+            .because("`listen.token` is set, and the service that runs was told something else.")
             .fix("Reload it: `systemctl reload metamcp`; see `metamcp logs` if it refuses that.")
     })
 }

@@ -142,7 +142,7 @@ pub(super) fn compare(installed: &UnitDirectives, is_of_user: bool) -> Vec<Findi
     if !hardening.is_empty() {
         found.push(
             Finding::warning(FindingArea::Unit, format!("the sandbox is not the one that is shipped: {}", listed(&hardening)))
-                .why("What it leaves open, every server that runs as a child may use.")
+                .because("What it leaves open, every server that runs as a child may use.")
                 .fix("Install the unit that is shipped, and relax in a drop-in only what a server cannot do without.")
                 .nix("# remove what you set of it from systemd.services.metamcp.serviceConfig"),
         );
@@ -153,7 +153,7 @@ pub(super) fn compare(installed: &UnitDirectives, is_of_user: bool) -> Vec<Findi
                 FindingArea::Unit,
                 format!("the unit differs from the one that is shipped: {}", listed(&others)),
             )
-            .why("Notices, the watchdog and the stop are made for the values that are shipped.")
+            .because("Notices, the watchdog and the stop are made for the values that are shipped.")
             .fix("Compare it with `systemd/metamcp.service` of this version."),
         );
     }
@@ -168,7 +168,7 @@ pub(super) fn compare(installed: &UnitDirectives, is_of_user: bool) -> Vec<Findi
         let wanted = wanted.map_or("", String::as_str);
         found.push(
             Finding::warning(FindingArea::Unit, format!("LimitNOFILE= allows {} open files", has.unwrap_or(DEFAULT_FILES)))
-                .why("Each client and each pipe of a server takes one: at the limit, clients are not accepted any more.")
+                .because("Each client and each pipe of a server takes one: at the limit, clients are not accepted any more.")
                 .fix(format!("Set `LimitNOFILE={wanted}` in a drop-in of metamcp.service."))
                 .nix(format!("systemd.services.metamcp.serviceConfig.LimitNOFILE = \"{wanted}\";")),
         );

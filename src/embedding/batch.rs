@@ -31,14 +31,14 @@ impl Default for EmbeddingBatch {
 
 impl EmbeddingBatch {
     /// Wants these texts, and no others any more.
-    pub(super) fn want(&mut self, texts: Vec<EmbeddingText>) {
+    pub(super) fn set_texts(&mut self, texts: Vec<EmbeddingText>) {
         self.wanted = texts;
         let wanted: HashSet<TextDigest> = self.wanted.iter().map(EmbeddingText::digest).collect();
         self.refused.retain(|digest| wanted.contains(digest));
     }
 
     /// Returns the wanted texts.
-    pub(super) fn wanted(&self) -> &[EmbeddingText] {
+    pub(super) fn texts(&self) -> &[EmbeddingText] {
         &self.wanted
     }
 
@@ -100,17 +100,17 @@ mod tests {
     #[test]
     fn each_text_that_is_not_known_is_asked_for_once() {
         let mut plan = EmbeddingBatch::default();
-        plan.want(texts(&["a", "b", "", "a", "  ", "c"]));
+        plan.set_texts(texts(&["a", "b", "", "a", "  ", "c"]));
         let known = EmbeddingText::new("b").digest();
         assert_eq!(plan.next(|digest| *digest == known), texts(&["a", "c"]));
-        plan.want(texts(&["b"]));
+        plan.set_texts(texts(&["b"]));
         assert!(plan.next(|digest| *digest == known).is_empty());
     }
 
     #[test]
     fn a_batch_is_halved_until_the_text_is_found_that_is_refused() {
         let mut plan = EmbeddingBatch::default();
-        plan.want(texts(&["bad", "b", "c", "d"]));
+        plan.set_texts(texts(&["bad", "b", "c", "d"]));
         let mut sizes = Vec::new();
         let (mut known, mut aside) = (HashSet::new(), Vec::new());
         loop {
@@ -129,10 +129,10 @@ mod tests {
         assert_eq!(sizes, [4, 2, 1, 1, 2]);
         assert_eq!(aside, texts(&["bad"]));
         // It stays aside as long as it is wanted.
-        plan.want(texts(&["bad", "e"]));
+        plan.set_texts(texts(&["bad", "e"]));
         assert_eq!(plan.next(nothing), texts(&["e"]));
-        plan.want(texts(&["e"]));
-        plan.want(texts(&["bad"]));
+        plan.set_texts(texts(&["e"]));
+        plan.set_texts(texts(&["bad"]));
         assert_eq!(plan.next(nothing), texts(&["bad"]));
     }
 
@@ -147,7 +147,7 @@ mod tests {
                 .map(|(n, length)| EmbeddingText::new(&format!("{n} {}", "x".repeat(*length))))
                 .collect();
             let mut plan = EmbeddingBatch::default();
-            plan.want(wanted.clone());
+            plan.set_texts(wanted.clone());
             let mut known = HashSet::new();
             loop {
                 let batch = plan.next(|digest| known.contains(digest));

@@ -13,9 +13,9 @@ use tokio::{
 
 use super::{
     EmbeddingError, EmbeddingText,
-    pace::EmbeddingTimeouts,
     shared::{EmbedderShared, EmbedderState},
     text::TextDigest,
+    timeouts::EmbeddingTimeouts,
 };
 use crate::{
     breaker::Breaker,

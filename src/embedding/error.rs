@@ -2,7 +2,7 @@
 
 use hyper::StatusCode;
 
-use super::answer::ResponseError;
+use super::openai_api::ResponseError;
 use crate::{config::secret::SecretError, web::WebError};
 
 /// Why there is no vector.

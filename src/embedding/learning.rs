@@ -6,7 +6,7 @@ use tokio::time;
 
 use super::{
     Embedder, EmbeddingError, EmbeddingText,
-    outage::EndpointAnswer,
+    endpoint_health::EndpointAnswer,
     shared::EmbedderShared,
     store,
     vectors::{UnitVector, VectorTable},
@@ -19,7 +19,7 @@ impl Embedder {
     /// among them are left.
     pub fn learn(&self, texts: Vec<EmbeddingText>) {
         let mut state = self.shared.state();
-        state.plan.want(texts);
+        state.plan.set_texts(texts);
         if !std::mem::replace(&mut state.is_learning, true) {
             drop(state);
             self.tasks.spawn(learn(Arc::clone(&self.shared)));
@@ -66,7 +66,7 @@ impl EmbedderShared {
     fn next(&self, is_saved: bool) -> Option<Vec<EmbeddingText>> {
         let mut state = self.state();
         let vectors = &state.vectors;
-        let batch = match vectors.is_full_of(state.plan.wanted()) {
+        let batch = match vectors.is_full_of(state.plan.texts()) {
             true => Vec::new(),
             false => state.plan.next(|digest| vectors.get(digest).is_some()),
         };
@@ -82,11 +82,11 @@ impl EmbedderShared {
             let mut state = self.state();
             let state = &mut *state;
             let found = batch.iter().map(EmbeddingText::digest).zip(vectors);
-            state.vectors.keep(found, state.plan.wanted());
+            state.vectors.keep(found, state.plan.texts());
             state.plan.answered();
         }
         self.changes.send_modify(|n| *n += 1);
-        self.came(EndpointAnswer::AtAll);
+        self.note_answer(EndpointAnswer::AtAll);
     }
 
     /// Notes that a batch has no answer; true if less of it is to be asked for at once.

@@ -9,21 +9,21 @@
 //! and whether operators are to be told (`outage`) are decided by pure parts; `learning` and
 //! `query` drive them. What was learned is kept on the disk (`store`), under a hash of each text.
 
-mod answer;
 mod batch;
 mod embedder;
+mod endpoint_health;
 mod error;
 mod learning;
-mod outage;
-mod pace;
+mod openai_api;
 mod query;
-mod recent;
+mod query_cache;
 mod shared;
 mod store;
 mod text;
+mod timeouts;
 mod vectors;
 
-pub use answer::ResponseError;
 pub use embedder::Embedder;
 pub use error::EmbeddingError;
+pub use openai_api::ResponseError;
 pub use text::EmbeddingText;

@@ -6,7 +6,7 @@ use tokio::{sync::oneshot, time};
 
 use super::{
     Embedder, EmbeddingText,
-    outage::{EndpointAnswer, EndpointHealth},
+    endpoint_health::{EndpointAnswer, EndpointHealth},
     shared::EmbedderShared,
 };
 use crate::{breaker::BreakerChange, fault::Fault, holder::Holder};
@@ -38,7 +38,7 @@ impl Embedder {
         match answer {
             Ok(Some(vector)) => {
                 let _normal = shared.state().breaker.succeeded(&ticket, now);
-                shared.came(EndpointAnswer::InTime);
+                shared.note_answer(EndpointAnswer::InTime);
                 Some(vector)
             }
             // Whatever it was, a search has nothing of it.
@@ -71,9 +71,9 @@ impl Embedder {
                     let vector = vectors.into_iter().next();
                     if let Some(vector) = &vector {
                         let digest = texts[0].digest();
-                        shared.state().recent.put(digest, Arc::clone(vector));
+                        shared.state().recent.insert(digest, Arc::clone(vector));
                     }
-                    shared.came(EndpointAnswer::AtAll);
+                    shared.note_answer(EndpointAnswer::AtAll);
                     shared.answers.notify_waiters();
                     let _left = found.send(vector);
                 }
@@ -87,7 +87,7 @@ impl Embedder {
 impl EmbedderShared {
     /// Tells operators that searches do without for a while.
     fn is_slow(&self, failures: u32) {
-        if self.state().outage.begins(EndpointHealth::Slow) {
+        if self.state().outage.note_failure(EndpointHealth::Slow) {
             let (origin, model) = (self.client.origin(), &self.model);
             let patience_ms = self.pace.query_patience.as_millis();
             let code = "TOO_SLOW";

@@ -12,15 +12,15 @@ use tokio::{
 
 use super::{
     EmbeddingError, EmbeddingText, ResponseError,
-    answer::{EmbeddingRequest, EmbeddingResponse},
     batch::EmbeddingBatch,
-    outage::{EndpointAnswer, EndpointHealth},
-    pace::EmbeddingTimeouts,
-    recent::QueryVectorCache,
+    endpoint_health::{EndpointAnswer, EndpointHealth},
+    openai_api::{EmbeddingRequest, EmbeddingResponse},
+    query_cache::QueryVectorCache,
     text::TextDigest,
+    timeouts::EmbeddingTimeouts,
     vectors::{DimensionMismatch, UnitVector, VectorTable},
 };
-use crate::{breaker::Breaker, report::chain, web::WebClient};
+use crate::{breaker::Breaker, error_report::chain, web::WebClient};
 
 /// What the embedder and its tasks share.
 pub(super) struct EmbedderShared {
@@ -87,7 +87,7 @@ impl EmbedderShared {
     }
 
     /// Notes that an answer came.
-    pub(super) fn came(&self, came: EndpointAnswer) {
+    pub(super) fn note_answer(&self, came: EndpointAnswer) {
         if self.state().outage.ends(came) {
             let (origin, model) = (self.client.origin(), &self.model);
             tracing::info!(%origin, model, "search with embeddings again");
@@ -96,7 +96,7 @@ impl EmbedderShared {
 
     /// Notes that none came: operators are told once for each outage.
     pub(super) fn failed(&self, error: &EmbeddingError) {
-        let is_news = self.state().outage.begins(EndpointHealth::Failing);
+        let is_news = self.state().outage.note_failure(EndpointHealth::Failing);
         let (origin, model, code, hint) =
             (self.client.origin(), &self.model, error.code(), error.hint());
         let error = chain(error);

@@ -1,7 +1,7 @@
 //! The translation between the two eras of the protocol.
 //!
 //! Up to 2025-11-25 a client shakes hands, and a server may ask it something while a request runs.
-//! From 2026-07-28 on every request stands for itself: it says who asks ([`protocol::modern`]), and a
+//! From 2026-07-28 on every request stands for itself: it says who asks ([`protocol::client_meta`]), and a
 //! server that needs to know more answers with its questions ([`InputRequired`]).
 //!
 //! | | legacy client, modern server | modern client, legacy server |
@@ -15,24 +15,24 @@
 //!
 //! Pure: messages in, messages out. Who waits for whom meanwhile is [`crate::call`]'s to know.
 //!
-//! [`protocol::modern`]: crate::protocol::modern
+//! [`protocol::client_meta`]: crate::protocol::client_meta
 
-mod answer;
-mod client;
-mod input;
-mod introduce;
-pub mod listening;
-mod request;
-mod result;
-pub mod subscription;
-mod task;
-mod tool;
+mod client_era;
+mod client_meta;
+pub mod client_subscription;
+mod input_required;
+mod request_translation;
+mod result_fields;
+mod result_translation;
+pub mod server_subscription;
+mod task_translation;
+mod tool_definition;
 
-pub use answer::{TranslatedResult, for_legacy, for_modern};
-pub use client::ClientEra;
-pub use input::{InputRequired, digest, response, retry};
-pub use introduce::introduce;
-pub use request::{TranslationError, request};
-pub use result::decorate;
-pub use task::{TaskRequest, TaskSupport, TaskTurn, without_tasks};
-pub use tool::{legacy_list, modern_list};
+pub use client_era::ClientEra;
+pub use client_meta::introduce;
+pub use input_required::{InputRequired, digest, response, retry};
+pub use request_translation::{TranslationError, request};
+pub use result_fields::decorate;
+pub use result_translation::{TranslatedResult, for_legacy, for_modern};
+pub use task_translation::{TaskRequest, TaskSupport, TaskTurn, without_tasks};
+pub use tool_definition::{legacy_list, modern_list};

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{
     context::{DeclarationOrigin, ImportContext},
-    foreign::ForeignServer,
+    foreign_server::ForeignServer,
     mcp_servers,
 };
 

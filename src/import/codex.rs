@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use super::{
     context::{DeclarationOrigin, ImportContext},
-    entry::{self, ImportEntry, bearer},
-    foreign::{ForeignServer, ForeignTransport},
-    value::{ForeignText, VariableSyntax},
+    foreign_server::{ForeignServer, ForeignTransport},
+    server_members::{self, ImportEntry, bearer},
+    variable_syntax::{ForeignText, VariableSyntax},
 };
 
 pub(super) fn read(
@@ -21,7 +21,7 @@ pub(super) fn read(
     servers
         .map(|(name, table)| {
             let Some(mut entry) = ImportEntry::new(table, VariableSyntax::Plain, context) else {
-                return entry::broken(name, origin);
+                return server_members::unreadable(name, origin);
             };
             let way = way(&mut entry);
             let start_timeout_ms = start_timeout_ms(&mut entry);
@@ -31,7 +31,7 @@ pub(super) fn read(
 }
 
 fn way(entry: &mut ImportEntry<'_>) -> Result<ForeignTransport, String> {
-    let mut way = entry.way()?;
+    let mut way = entry.take_transport()?;
     match &mut way {
         ForeignTransport::Program { env, .. } => {
             for item in

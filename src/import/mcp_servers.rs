@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use super::{
     context::{DeclarationOrigin, ImportContext},
-    entry::{self, ImportEntry},
-    foreign::ForeignServer,
-    value::VariableSyntax,
+    foreign_server::ForeignServer,
+    server_members::{self, ImportEntry},
+    variable_syntax::VariableSyntax,
 };
 
 /// Reads every server of a table.
@@ -21,9 +21,9 @@ pub(super) fn read(
     servers
         .map(|(name, table)| {
             let Some(mut entry) = ImportEntry::new(table, VariableSyntax::Dollar, context) else {
-                return entry::broken(name, origin);
+                return server_members::unreadable(name, origin);
             };
-            let way = entry.way();
+            let way = entry.take_transport();
             entry.finish(name, origin, way)
         })
         .collect()

@@ -4,35 +4,35 @@
 //! comes out: it becomes a reference, with words that say what is to be put there. One file for each
 //! format says where its servers are; `plan` makes one set of all of them.
 
-mod arguments;
 mod claude_code;
+mod client_files;
 mod codex;
 mod context;
 mod credentials;
-mod document;
-mod entry;
-mod foreign;
+mod file_syntax;
+mod foreign_server;
 mod format;
 mod mcp_servers;
 mod opencode;
-mod place;
 mod plan;
 mod report;
-mod secret;
-mod server;
+mod secret_detection;
+mod server_conversion;
+mod server_members;
+mod shell_arguments;
 mod to_nix;
 mod to_toml;
-mod value;
+mod variable_syntax;
 mod vscode;
 
 use std::path::Path;
 
+pub use client_files::{ClientFile, FileRoot, context_of, places};
 pub use context::{DeclarationOrigin, ImportContext};
 pub use credentials::ServerCredential;
-pub use document::ImportReadError;
-pub use foreign::ForeignServer;
+pub use file_syntax::ImportReadError;
+pub use foreign_server::ForeignServer;
 pub use format::ImportFormat;
-pub use place::{ClientFile, FileRoot, context_of, places};
 pub use plan::{ImportNote, ImportNoteKind, ImportPlan, ImportState, ImportedServer, import};
 pub(crate) use to_nix::name as nix_name;
 
@@ -52,7 +52,7 @@ pub fn read(
     format: Option<ImportFormat>,
     context: &ImportContext,
 ) -> Result<Vec<ForeignServer>, ImportReadError> {
-    let (format, document) = document::read(path, text, format)?;
+    let (format, document) = file_syntax::read(path, text, format)?;
     let origin = DeclarationOrigin { format, file: path.display().to_string(), project: None };
     let servers = match format {
         ImportFormat::ClaudeCode => claude_code::read(&document, &origin, context),

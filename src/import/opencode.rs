@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use super::{
     context::{DeclarationOrigin, ImportContext},
-    entry::{self, ImportEntry},
-    foreign::{ForeignServer, ForeignTransport},
-    value::VariableSyntax,
+    foreign_server::{ForeignServer, ForeignTransport},
+    server_members::{self, ImportEntry},
+    variable_syntax::VariableSyntax,
 };
 
 pub(super) fn read(
@@ -27,7 +27,7 @@ pub(super) fn read(
     servers
         .filter_map(|(name, table)| {
             let Some(mut entry) = ImportEntry::new(table, VariableSyntax::Braces, context) else {
-                return Some(entry::broken(name, origin));
+                return Some(server_members::unreadable(name, origin));
             };
             // A file may do no more than to switch on or off what another one declares.
             let is_switch = table

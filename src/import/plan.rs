@@ -10,10 +10,10 @@ use std::{
 use super::{
     context::DeclarationOrigin,
     credentials::{CredentialNames, ServerCredential},
-    foreign::{ForeignServer, ForeignTransport},
-    server::{self, ConvertedServer},
+    foreign_server::{ForeignServer, ForeignTransport},
+    server_conversion::{self, ConvertedServer},
     to_toml,
-    value::ForeignText,
+    variable_syntax::ForeignText,
 };
 use crate::{
     config::{
@@ -21,7 +21,7 @@ use crate::{
         load::{self, LoadError},
     },
     name::ServerName,
-    redact::is_unruly,
+    redact::is_control,
 };
 
 /// How much of a client's name for a server is shown, in characters.
@@ -123,7 +123,7 @@ pub fn import(found: Vec<ForeignServer>) -> ImportPlan {
             note(ImportNoteKind::Renamed, format!("{client} calls it {}", quoted(&foreign.name)));
         }
         merged.into_iter().for_each(|text| note(ImportNoteKind::Merged, text));
-        let mut converted = server::convert(&foreign, &name, &mut names);
+        let mut converted = server_conversion::convert(&foreign, &name, &mut names);
         let state = state(&foreign, &name, &mut converted);
         match &state {
             ImportState::Active => {}
@@ -226,7 +226,7 @@ fn merge(found: Vec<ForeignServer>, notes: &mut Vec<ImportNote>) -> Vec<Group> {
         let is_nearly = |known: &&mut Group| {
             let ways = (&known.0.way, &foreign.way);
             known.0.name == foreign.name
-                && matches!(ways, (Ok(known), Ok(found)) if known.is_same_place(found))
+                && matches!(ways, (Ok(known), Ok(found)) if known.is_same_server(found))
         };
         if let Some((known, origins, said)) = groups.iter_mut().find(is_nearly) {
             said.push(format!(
@@ -249,7 +249,7 @@ fn is_ourselves(way: &ForeignTransport) -> bool {
         ForeignTransport::Endpoint { url, .. } => url
             .as_plain()
             .and_then(|url| url.parse().ok())
-            .is_some_and(|url| load::is_ourselves(&url, defaults::HTTP_ADDRESS)),
+            .is_some_and(|url| load::is_own_port(&url, defaults::HTTP_ADDRESS)),
         ForeignTransport::Program { command, args, .. } => {
             let program = command.as_plain().and_then(|command| command.rsplit('/').next());
             let first = args.first().and_then(ForeignText::as_plain);
@@ -331,7 +331,7 @@ fn state(
 /// Returns a name of somebody else's on one line.
 fn shown(text: &str) -> String {
     let text: String = text.chars().take(NAME_SHOWN_MAX).collect();
-    text.replace(is_unruly, " ")
+    text.replace(is_control, " ")
 }
 
 fn quoted(text: &str) -> String {

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use super::{
     plan::{ImportNoteKind, ImportPlan, ImportState, ImportedServer},
-    server::ServerSetting,
+    server_conversion::ServerSetting,
 };
-use crate::redact::is_unruly;
+use crate::redact::is_control;
 
 /// Where what is written is to be kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,13 +128,13 @@ pub(super) fn about(import: &ImportPlan, server: &ImportedServer) -> Vec<String>
 }
 
 /// Returns a text on one line.
-pub(super) fn tame(text: &str) -> String {
-    text.replace(is_unruly, " ")
+pub(super) fn one_line(text: &str) -> String {
+    text.replace(is_control, " ")
 }
 
 impl ImportPlan {
     /// Returns what somebody has to know and to do, each on a line; for NixOS if `is_nix`.
-    pub fn in_words(&self, is_nix: bool) -> String {
+    pub fn to_text(&self, is_nix: bool) -> String {
         let place = if is_nix { ReportTarget::Module } else { ReportTarget::File };
         let mut lines = Vec::new();
         for note in &self.notes {
@@ -143,7 +143,7 @@ impl ImportPlan {
         lines.extend(credentials(self, place));
         lines.extend(variables(self, place));
         lines.extend(programs(self, place));
-        lines.iter().map(|line| format!("{}\n", tame(line))).collect()
+        lines.iter().map(|line| format!("{}\n", one_line(line))).collect()
     }
 
     /// Returns everything, for programs.

@@ -97,7 +97,7 @@ fn mcp_servers(servers: &str) -> ImportPlan {
 /// Everything that anybody is shown of an import.
 fn all_of(import: &ImportPlan) -> String {
     let json = import.to_json().to_string();
-    [import.to_toml(), import.to_nix(), json, import.in_words(false)].concat()
+    [import.to_toml(), import.to_nix(), json, import.to_text(false)].concat()
 }
 
 fn is_taken(text: &str) {
@@ -127,7 +127,7 @@ fn no_secret_of_any_format_comes_out() {
     let import = import(all);
     is_taken(&import.to_toml());
     assert!(!all_of(&import).contains(CANARY));
-    insta::assert_snapshot!("all_in_words", import.in_words(false));
+    insta::assert_snapshot!("all_in_words", import.to_text(false));
     insta::assert_snapshot!("all_json", format!("{:#}", import.to_json()));
 }
 
@@ -200,7 +200,7 @@ fn a_format_is_told_by_what_is_in_a_file_and_by_its_name() {
         ("x.json", "{\"mcp\": {}}", ImportFormat::OpenCode),
         ("x.toml", "", ImportFormat::Codex),
     ] {
-        let found = document::read(Path::new(path), text, None).expect(path);
+        let found = file_syntax::read(Path::new(path), text, None).expect(path);
         assert_eq!(found.0, format, "{path} {text}");
     }
     let text = "{\"mcpServers\": {\"a\": {\"command\": \"x\"}}}";
@@ -256,7 +256,7 @@ fn what_several_clients_declare_is_one_server() {
     let names: Vec<&str> = import.servers.iter().map(|server| server.name.as_str()).collect();
     assert_eq!(names, ["one", "three"]);
     assert_eq!(import.servers[0].state, ImportState::Active, "used by one is used");
-    insta::assert_snapshot!(import.in_words(false), @r"
+    insta::assert_snapshot!(import.to_text(false), @r"
     one: also declared as `two` in Cursor, /b/.cursor/mcp.json
     one: also declared in Windsurf, /c/mcp_config.json, with other variables or headers: those of Claude Code, /a/.mcp.json are taken
     ");

@@ -8,7 +8,7 @@ use super::{
     credentials::ServerCredential,
     plan::{ImportPlan, ImportState, ImportedServer},
     report::{self, ReportTarget},
-    server::ServerSetting,
+    server_conversion::ServerSetting,
 };
 
 /// Words that cannot be names. Source: the manual of Nix.
@@ -228,13 +228,13 @@ impl Writer {
         let outer = self.comments_from.unwrap_or(self.depth);
         let inner = "  ".repeat(self.depth - outer.min(self.depth));
         match self.comments_from {
-            Some(_) => self.put(outer, &format!("# {inner}{}", report::tame(line))),
+            Some(_) => self.put(outer, &format!("# {inner}{}", report::one_line(line))),
             None => self.put(outer, line),
         }
     }
 
     fn comment(&mut self, line: &str) {
-        self.put(self.depth, format!("# {}", report::tame(line)).trim_end());
+        self.put(self.depth, format!("# {}", report::one_line(line)).trim_end());
     }
 
     fn put(&mut self, depth: usize, line: &str) {

@@ -7,7 +7,7 @@ use toml::Value;
 use super::{
     plan::{ImportPlan, ImportState, ImportedServer},
     report::{self, ReportTarget},
-    server::ServerSetting,
+    server_conversion::ServerSetting,
 };
 use crate::name::ServerName;
 
@@ -65,7 +65,7 @@ fn value(setting: &ServerSetting) -> Value {
 /// Adds a comment of one line; what TOML has no place for in one is a space.
 fn comment(text: &mut String, line: &str) {
     text.push_str("# ");
-    text.push_str(&report::tame(line));
+    text.push_str(&report::one_line(line));
     text.truncate(text.trim_end_matches(' ').len());
     text.push('\n');
 }

@@ -25,16 +25,16 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::{
     Body, IngressContext, accepted_max,
     handshake::{ClientStream, shake_hands},
-    quiet::LocalWake,
+    local_wake::LocalWake,
     route,
-    stall::WriteTimeout,
+    write_timeout::WriteTimeout,
 };
 use crate::{
     acceptor::{self, Listener as _},
     config::defaults,
+    error_report::chain,
     holder::AccountMember,
     peer::ConnectedClient,
-    report::chain,
     share::{EvictablePermit, EvictableUse},
     telemetry::liveness::LoopPulse,
     tls,
@@ -178,7 +178,7 @@ async fn lost(permit: &EvictablePermit) {
     let mut evicted = std::pin::pin!(permit.evicted());
     // By hand: it is polled with every request, and once there was one the clock does not matter.
     std::future::poll_fn(|context| match evicted.as_mut().poll(context) {
-        Poll::Pending if !permit.is_proven() => over.as_mut().poll(context),
+        Poll::Pending if !permit.is_trusted() => over.as_mut().poll(context),
         polled => polled,
     })
     .await;
@@ -189,7 +189,7 @@ async fn lost(permit: &EvictablePermit) {
 async fn finished<T>(permit: &EvictablePermit, serving: impl Future<Output = T>) -> Option<T> {
     tokio::pin!(serving);
     // Between requests there is nothing to finish but what is still being written.
-    while permit.is_proven() {
+    while permit.is_trusted() {
         match time::timeout(defaults::EVICTION_PATIENCE, &mut serving).await {
             Ok(served) => return Some(served),
             Err(_) if permit.is_running() => {}

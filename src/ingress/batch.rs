@@ -12,14 +12,14 @@ use tokio::time;
 
 use super::{
     IngressContext, Response,
-    events::ReplyEvents,
+    concurrent::{ConcurrentEvent, ConcurrentRequests},
     reply::{AcceptedForms, RequestReply},
+    reply_events::ReplyEvents,
     respond,
-    several::{ConcurrentEvent, ConcurrentRequests},
 };
 use crate::{
     config::defaults,
-    protocol::{ByteChunks, RpcError, batch, error::INTERNAL_ERROR},
+    protocol::{ByteChunks, RpcError, batch, rpc_error::INTERNAL_ERROR},
 };
 
 /// The requests of a batch, and what is answered so far.
@@ -40,7 +40,7 @@ impl BatchReplies {
             running: ConcurrentRequests::default(),
             ready: VecDeque::new(),
             n_bytes: 0,
-            events: ReplyEvents::beginning_with(Vec::new()),
+            events: ReplyEvents::with_first(Vec::new()),
         }
     }
 
@@ -50,8 +50,8 @@ impl BatchReplies {
     }
 
     /// Adds work that is not answered.
-    pub(super) fn push_work(&mut self, work: impl Future<Output = ()> + Send + 'static) {
-        self.running.push_work(work);
+    pub(super) fn push_background(&mut self, work: impl Future<Output = ()> + Send + 'static) {
+        self.running.push_background(work);
     }
 
     /// Adds an answer that is there already.
@@ -127,7 +127,7 @@ impl BatchReplies {
     /// # Cancel safety
     ///
     /// Safe: what has come is kept.
-    pub(super) async fn next_on_pipe(&mut self) -> Option<ByteChunks> {
+    pub(super) async fn next_for_pipe(&mut self) -> Option<ByteChunks> {
         while let Some(next) = self.running.next().await {
             match next {
                 ConcurrentEvent::Aside(message) => return Some(message),
@@ -154,7 +154,7 @@ impl BatchReplies {
                 self.events.begin(message);
                 continue;
             }
-            let silent_until = self.events.silent_until(&self.edge);
+            let silent_until = self.events.next_keepalive(&self.edge);
             match time::timeout_at(silent_until, self.running.next()).await {
                 Ok(Some(
                     ConcurrentEvent::Aside(message) | ConcurrentEvent::Answer { message, .. },

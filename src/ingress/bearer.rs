@@ -11,8 +11,8 @@ use hyper::{
 
 use tokio::time::{self, Instant};
 
-use super::{IngressContext, denials::TokenSource, respond::IngressError};
-use crate::{body, config::defaults, peer::ConnectedClient, token::BearerToken};
+use super::{IngressContext, respond::IngressError, token_failures::TokenSource};
+use crate::{bearer_token::BearerToken, body, config::defaults, peer::ConnectedClient};
 
 /// How a header begins that brings one. The case of the word does not matter.
 const SCHEME: &str = "Bearer";
@@ -51,7 +51,7 @@ pub(super) fn is_open(request: &Request<Incoming>) -> bool {
 pub(super) fn check(headers: &HeaderMap, token: &BearerToken) -> Result<(), BearerError> {
     let mut sent = headers.get_all(AUTHORIZATION).iter().map(|value| value.as_bytes());
     match (sent.next().map(bearer), sent.next()) {
-        (Some(Some(sent)), None) if token.is(sent) => Ok(()),
+        (Some(Some(sent)), None) if token.matches(sent) => Ok(()),
         (Some(Some(_)), _) | (Some(None), Some(_)) => Err(BearerError::Wrong),
         // What another scheme brings is none.
         (Some(None) | None, _) => Err(BearerError::Missing),
@@ -81,8 +81,11 @@ pub(super) async fn refuse(
         return IngressError::Unauthorized { denied, is_read };
     }
     let source = TokenSource::of(caller);
-    let refused =
-        edge.denials.lock().unwrap_or_else(PoisonError::into_inner).wrong(source, Instant::now());
+    let refused = edge
+        .denials
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .note_wrong_token(source, Instant::now());
     if refused.n_told > 0 {
         tracing::warn!(%source, n_tokens = refused.n_told, "wrong token");
     }
@@ -127,7 +130,8 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         std::fs::write(directory.path().join("t"), TOKEN).expect("written");
         let place = parsed("[listen]\ntoken = \"credential:t\"\n").listen.token;
-        let token = BearerToken::wanted(place.as_ref(), Some(directory.path())).expect("good");
+        let token =
+            BearerToken::load_configured(place.as_ref(), Some(directory.path())).expect("good");
         let mut headers = HeaderMap::new();
         for value in values {
             headers.append(AUTHORIZATION, HeaderValue::from_str(value).expect("a header"));

@@ -14,7 +14,7 @@ use hyper::{
     },
 };
 
-use super::{Response, respond, rpc};
+use super::{Response, control_rpc, respond};
 use crate::config::{ListenConfig, defaults};
 
 const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE");
@@ -36,7 +36,7 @@ const ALLOW_PRIVATE: HeaderName = HeaderName::from_static("access-control-allow-
 
 /// Tells whether there are pages that may read the answer to a request to `path`.
 pub(super) fn has_readers(path: &str, listen: &ListenConfig) -> bool {
-    path != rpc::PATH && !listen.allowed_origins.is_empty()
+    path != control_rpc::PATH && !listen.allowed_origins.is_empty()
 }
 
 /// Returns the origin of the page that sends a request to `path`, if it may read the answer.
@@ -82,11 +82,11 @@ pub(super) fn expose(mut response: Response, origin: HeaderValue) -> Response {
     let headers = response.headers_mut();
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
-    vary(response)
+    add_vary(response)
 }
 
 /// Says of an answer that a page may get another one: a cache between must not mix them up.
-pub(super) fn vary(mut response: Response) -> Response {
+pub(super) fn add_vary(mut response: Response) -> Response {
     response.headers_mut().entry(VARY).or_insert(HeaderValue::from_static("Origin"));
     response
 }
@@ -116,6 +116,6 @@ mod tests {
         {
             assert!(!reads(&[other], "/"), "{other}");
         }
-        assert!(!reads(&[PAGE], rpc::PATH), "not for pages");
+        assert!(!reads(&[PAGE], control_rpc::PATH), "not for pages");
     }
 }

@@ -10,7 +10,7 @@ use tokio::{
 use tokio_rustls::server::TlsStream;
 use tokio_util::either::Either;
 
-use super::stall::WriteTimeout;
+use super::write_timeout::WriteTimeout;
 use crate::{config::defaults, tls::TlsIdentity};
 
 /// The bytes of a client, plain or through TLS. Whether it takes them is watched below TLS, where they

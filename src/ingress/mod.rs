@@ -13,43 +13,43 @@ use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
+    bearer_token,
     body::OutgoingBody,
     config::defaults,
-    descriptors,
+    descriptor_limit,
     holder::Holder,
     share::{EvictablePermit, Evictables, EvictionBounds},
     status::StatusBoard,
-    token,
     view::Views,
 };
 
 mod accept;
 mod batch;
 mod bearer;
-mod beat;
+mod concurrent;
+mod control_rpc;
 mod cors;
-mod denials;
-mod events;
 mod handshake;
-mod mcp;
+mod legacy;
+mod legacy_sse;
+mod local_wake;
 mod modern;
+mod notification_stream;
 mod origin;
-mod pair;
-pub mod pipe;
-mod quiet;
+mod progress_heartbeat;
 mod reply;
+mod reply_events;
 mod respond;
-mod resume;
+mod resumable_reply;
 mod route;
-mod rpc;
-mod several;
-mod stall;
-mod stream;
+pub mod stdio_pipe;
+mod token_failures;
+mod write_timeout;
 
 pub use accept::serve;
-use denials::TokenFailures;
+pub use control_rpc::{ControlDispatch, RpcReply};
 use respond::IngressError;
-pub use rpc::{ControlDispatch, RpcReply};
+use token_failures::TokenFailures;
 
 /// A message, or a stream of events.
 type Body = Either<OutgoingBody, UnsyncBoxBody<Bytes, Infallible>>;
@@ -61,7 +61,7 @@ pub struct IngressContext {
     views: Arc<Views>,
     board: Arc<StatusBoard>,
     /// What clients must bring.
-    token: Arc<token::CurrentToken>,
+    token: Arc<bearer_token::CurrentToken>,
     /// Who has brought wrong ones.
     denials: Mutex<TokenFailures>,
     /// Cancelled when streams that would never end are to end.
@@ -73,7 +73,7 @@ pub struct IngressContext {
     /// The streams that have no end of their own.
     streams: Arc<Evictables>,
     /// The streams of clients that speak HTTP with SSE.
-    pairs: pair::LegacyStreams,
+    pairs: legacy_sse::LegacyStreams,
     /// For each answer on a stream that can be resumed.
     resumable: Arc<Semaphore>,
     /// For what is kept of such answers although it was sent.
@@ -90,13 +90,13 @@ impl IngressContext {
     pub fn new(
         views: Arc<Views>,
         board: Arc<StatusBoard>,
-        token: Arc<token::CurrentToken>,
+        token: Arc<bearer_token::CurrentToken>,
         stop: CancellationToken,
         hurry: CancellationToken,
         tasks: TaskTracker,
     ) -> Arc<Self> {
         let resumable = Arc::new(Semaphore::new(defaults::RESUMABLE_MAX));
-        let connections = Evictables::new(connection_bounds(descriptors::limit()));
+        let connections = Evictables::new(connection_bounds(descriptor_limit::limit()));
         let n_units = defaults::SENT_BYTES_KEPT / defaults::SENT_BYTES_UNIT;
         Arc::new(Self {
             views,
@@ -107,7 +107,7 @@ impl IngressContext {
             hurry,
             streams: Evictables::new(stream_bounds(connections.bounds())),
             connections,
-            pairs: pair::LegacyStreams::default(),
+            pairs: legacy_sse::LegacyStreams::default(),
             resumable,
             sent: Arc::new(Semaphore::new(n_units)),
             tasks,
@@ -116,7 +116,7 @@ impl IngressContext {
     }
 
     /// Has operators answered by `operators` as long as those are there; it is set once.
-    pub fn let_answer(&self, operators: Weak<dyn ControlDispatch>) {
+    pub fn set_control(&self, operators: Weak<dyn ControlDispatch>) {
         let _once = self.operators.set(operators);
     }
 

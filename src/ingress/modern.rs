@@ -11,19 +11,19 @@ use serde_json::Value;
 
 use super::{
     IngressContext, Response,
-    mcp::{self, VERSION},
+    legacy::{self, VERSION},
     respond::{self, IngressError},
 };
 use crate::{
-    era::subscription::SubscriptionFilter,
+    era::client_subscription::SubscriptionFilter,
     holder::Holder,
     protocol::{
         ByteChunks, Message, MessageKind, RpcError,
-        error::{CAPABILITY_REQUIRED, HEADER_MISMATCH, METHOD_NOT_FOUND, UNSUPPORTED_VERSION},
-        headers,
+        client_meta::{self, ClientMeta},
         jsonrpc::MessagePart,
-        mcp::{VERSION_HEADER, method},
-        modern::{self, ClientMeta},
+        parameter_headers,
+        payloads::{VERSION_HEADER, method},
+        rpc_error::{CAPABILITY_REQUIRED, HEADER_MISMATCH, METHOD_NOT_FOUND, UNSUPPORTED_VERSION},
         version,
     },
     session::Session,
@@ -63,18 +63,18 @@ pub(super) enum HeaderMismatch {
 
 /// Tells whether a message is one of the modern era. The legacy era has no message that says its
 /// version itself; where there is no version at all, a header tells that only the modern one has.
-pub(super) fn is_spoken(headers: &HeaderMap, message: &Message) -> bool {
+pub(super) fn is_modern(headers: &HeaderMap, message: &Message) -> bool {
     let told = headers.get(&VERSION).map(|told| told.to_str().unwrap_or_default());
     let is_legacy = told.is_some_and(version::is_legacy);
     match message.method() {
         Some(method::INITIALIZE) if is_legacy || told.is_none() => false,
-        _ if modern::version_of(message).is_some() => true,
-        _ => !is_legacy && (told.is_some() || headers.contains_key(headers::METHOD)),
+        _ if client_meta::version_of(message).is_some() => true,
+        _ => !is_legacy && (told.is_some() || headers.contains_key(parameter_headers::METHOD)),
     }
 }
 
 /// Tells whether the client says that it speaks the modern era, with a request that has no body.
-pub(super) fn is_named(headers: &HeaderMap) -> bool {
+pub(super) fn has_modern_headers(headers: &HeaderMap) -> bool {
     headers.get(&VERSION).is_some_and(|told| told == version::MODERN)
 }
 
@@ -105,12 +105,12 @@ async fn try_respond(
         MessageKind::Notification => {
             served(told(headers, VERSION_HEADER)?)?;
             let session = Session::anonymous(view.scope(), holder);
-            mcp::deliver(&edge, view, &message, &session).await;
+            legacy::deliver(&edge, view, &message, &session).await;
             return Ok(respond::empty(StatusCode::ACCEPTED));
         }
         MessageKind::Request => {}
     }
-    let accepts = mcp::accepts(headers)?;
+    let accepts = legacy::accepts(headers)?;
     check_headers(headers, &message)?;
     let introduction = ClientMeta::read(&message)?;
     if message.method() == Some(method::SUBSCRIPTIONS_LISTEN) {
@@ -123,7 +123,7 @@ async fn try_respond(
     check_arguments(&edge, view, headers, &message)?;
     let accepts = accepts.preferring(&edge);
     let session = Session::of_request(view.scope(), introduction, holder);
-    Ok(mcp::reply(edge, view, message, &session, accepts).into_response().await)
+    Ok(legacy::reply(edge, view, message, &session, accepts).into_response().await)
 }
 
 /// Returns the status of an answer: in this era it tells what kind of error it is.
@@ -146,7 +146,7 @@ pub(super) fn status_of(answer: &ByteChunks) -> StatusCode {
 
 /// Compares the headers that every request has with its body.
 fn check_headers(headers: &HeaderMap, request: &Message) -> Result<(), IngressError> {
-    let body = modern::version_of(request);
+    let body = client_meta::version_of(request);
     let version = told(headers, VERSION_HEADER)?.ok_or(HeaderMismatch::Missing(VERSION_HEADER))?;
     if let Some(body) = body {
         compare(VERSION_HEADER, version, &body)?;
@@ -154,16 +154,18 @@ fn check_headers(headers: &HeaderMap, request: &Message) -> Result<(), IngressEr
     // What else there must be, only the version says.
     served(Some(version))?;
     let asked = request.method().unwrap_or_default();
-    let method = told(headers, headers::METHOD)?.ok_or(HeaderMismatch::Missing(headers::METHOD))?;
-    compare(headers::METHOD, method, asked)?;
+    let method = told(headers, parameter_headers::METHOD)?
+        .ok_or(HeaderMismatch::Missing(parameter_headers::METHOD))?;
+    compare(parameter_headers::METHOD, method, asked)?;
     // Without a name where there must be one, the request fails for that.
-    let Some((name, is_required)) = headers::name_of(request) else { return Ok(()) };
-    let header = match told(headers, headers::NAME)? {
+    let Some((name, is_required)) = parameter_headers::name_of(request) else { return Ok(()) };
+    let header = match told(headers, parameter_headers::NAME)? {
         None if !is_required => return Ok(()),
-        header => header.ok_or(HeaderMismatch::Missing(headers::NAME))?,
+        header => header.ok_or(HeaderMismatch::Missing(parameter_headers::NAME))?,
     };
-    let header = headers::decode(header).ok_or(HeaderMismatch::Unreadable(headers::NAME))?;
-    Ok(compare(headers::NAME, &header, &name)?)
+    let header = parameter_headers::decode(header)
+        .ok_or(HeaderMismatch::Unreadable(parameter_headers::NAME))?;
+    Ok(compare(parameter_headers::NAME, &header, &name)?)
 }
 
 /// Compares the headers that repeat arguments with these.
@@ -177,7 +179,7 @@ fn check_arguments(
     if mirrored.is_empty() {
         return Ok(());
     }
-    let arguments = headers::arguments(request);
+    let arguments = parameter_headers::arguments(request);
     let arguments: Value =
         arguments.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
     for argument in mirrored {
@@ -206,14 +208,18 @@ fn compare(header: &'static str, told: &str, body: &str) -> Result<(), HeaderMis
     if told == body {
         return Ok(());
     }
-    Err(HeaderMismatch::Differs { header, told: respond::shown(told), body: respond::shown(body) })
+    Err(HeaderMismatch::Differs {
+        header,
+        told: respond::quoted_input(told),
+        body: respond::quoted_input(body),
+    })
 }
 
 /// A legacy version is not served in this form either.
 pub(super) fn served(asked: Option<&str>) -> Result<(), IngressError> {
     match asked {
         Some(asked) if asked != version::MODERN => {
-            Err(IngressError::Version(respond::shown(asked)))
+            Err(IngressError::Version(respond::quoted_input(asked)))
         }
         _ => Ok(()),
     }

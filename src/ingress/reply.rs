@@ -3,7 +3,7 @@
 //! Plain JSON when it comes soon and alone, an event stream when something comes before it or
 //! when it takes long: then comments keep the connection alive.
 //! Dropping a reply, as happens when the client goes away, cancels the request at the server; one
-//! whose client can come back is handed to [`resume`].
+//! whose client can come back is handed to [`resumable_reply`].
 
 use std::{sync::Arc, vec};
 
@@ -13,13 +13,16 @@ use hyper::StatusCode;
 use tokio::time::{self, Instant};
 use tokio_util::sync::CancellationToken;
 
-use super::{IngressContext, Response, beat::ProgressHeartbeat, modern, respond, resume};
+use super::{
+    IngressContext, Response, modern, progress_heartbeat::ProgressHeartbeat, respond,
+    resumable_reply,
+};
 use crate::{
     budget,
     call::Exchange,
     config::defaults,
     connection::{CallEvent, ServerRequest, SideMessage},
-    protocol::{ByteChunks, Era, Message, RpcError, capability, mcp::method, sse},
+    protocol::{ByteChunks, Era, Message, RpcError, capability, payloads::method, sse},
     session::{RunningRequest, Session},
     view::RequestOutcome,
 };
@@ -124,10 +127,13 @@ impl RequestReply {
             Some(ReplyPart::Nothing) if !self.accepts.events => {
                 respond::empty(StatusCode::ACCEPTED)
             }
-            first => match self.accepts.resumption.then(|| resume::permit(&self.edge)).flatten() {
-                Some(permit) => resume::answer(self, first, permit),
-                None => self.into_stream(first),
-            },
+            first => {
+                match self.accepts.resumption.then(|| resumable_reply::permit(&self.edge)).flatten()
+                {
+                    Some(permit) => resumable_reply::answer(self, first, permit),
+                    None => self.into_stream(first),
+                }
+            }
         }
     }
 
@@ -166,7 +172,7 @@ impl RequestReply {
     /// Returns what comes next, or a sign of life when nothing has come for a while.
     async fn next_or_silence(&mut self) -> Result<ReplyPart, Bytes> {
         let silence = self.edge.views.config().listen.keep_alive;
-        let next = time::timeout(silence, self.next_or_beat()).await;
+        let next = time::timeout(silence, self.next_or_heartbeat()).await;
         next.ok().flatten().ok_or(sse::KEEP_ALIVE)
     }
 
@@ -176,7 +182,7 @@ impl RequestReply {
     /// # Cancel safety
     ///
     /// Safe: the next call goes on.
-    pub(super) async fn next_or_beat(&mut self) -> Option<ReplyPart> {
+    pub(super) async fn next_or_heartbeat(&mut self) -> Option<ReplyPart> {
         let silence = self.edge.views.config().service.progress_beat;
         let Some(silence) = silence else { return Some(self.next().await) };
         if let Ok(part) = time::timeout_at(self.silent_since + silence, self.next()).await {
@@ -282,7 +288,7 @@ async fn advance(
                 if running.session().is_modern() =>
             {
                 if !running.session().can_be_asked(question.message()) || !exchange.can_be_held() {
-                    exchange.lacks(capability::of(question.message()));
+                    exchange.note_missing_capability(capability::of(question.message()));
                     question.refuse();
                     continue;
                 }

@@ -19,14 +19,14 @@ use crate::{
     budget::MemoryExhausted,
     call::CallError,
     config::defaults,
-    era::subscription::FilterError,
+    era::client_subscription::FilterError,
     protocol::{
         BatchError, ByteChunks, MessageKind, ParseError, RpcError,
-        error::{
+        client_meta::ClientMetaError,
+        rpc_error::{
             HEADER_MISMATCH, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR,
             SESSION_NOT_FOUND, SESSION_REQUIRED, UNSUPPORTED_VERSION,
         },
-        modern::ClientMetaError,
         version,
     },
     redact,
@@ -362,7 +362,7 @@ impl IngressError {
 }
 
 /// Returns a client's own words as far as an error repeats them.
-pub(super) fn shown(words: &str) -> String {
+pub(super) fn quoted_input(words: &str) -> String {
     redact::cut(words, defaults::SUGGESTION_BYTES_MAX).to_owned()
 }
 

@@ -6,7 +6,9 @@ use futures_util::FutureExt as _;
 use hyper::{Method, Request, StatusCode, body::Incoming};
 use serde_json::json;
 
-use super::{IngressContext, Response, bearer, cors, mcp, origin, pair, respond, rpc};
+use super::{
+    IngressContext, Response, bearer, control_rpc, cors, legacy, legacy_sse, origin, respond,
+};
 use crate::{
     peer::ConnectedClient, share::EvictablePermit, telemetry::liveness::StuckLoop, view::View,
 };
@@ -21,7 +23,7 @@ pub(super) fn respond(
     request: Request<Incoming>,
 ) -> impl Future<Output = Response> {
     let path = request.uri().path();
-    let is_rpc = path == rpc::PATH;
+    let is_rpc = path == control_rpc::PATH;
     let config = edge.views.config();
     let reader = cors::reader(request.headers(), path, &config.listen);
     let has_readers = cors::has_readers(path, &config.listen);
@@ -36,7 +38,7 @@ pub(super) fn respond(
         };
         match reader {
             Some(origin) => cors::expose(response, origin),
-            None if has_readers => cors::vary(response),
+            None if has_readers => cors::add_vary(response),
             None => response,
         }
     })
@@ -62,7 +64,7 @@ async fn dispatch(
         }
         caller = caller.with_token(token.fingerprint());
     }
-    permit.prove();
+    permit.trust();
     let path = request.uri().path();
     if !is_for_operators(path) && !permit.confirm() {
         return Err(IngressError::Full);
@@ -74,25 +76,27 @@ async fn dispatch(
             return probe(&request, || respond::json(StatusCode::OK, &edge.board.status()));
         }
         // Boxed: others need not have the room.
-        rpc::PATH => return Box::pin(rpc::respond(&edge, caller, request)).await,
-        pair::MESSAGES => return Box::pin(pair::send(edge, request, caller.holder.account)).await,
+        control_rpc::PATH => return Box::pin(control_rpc::respond(&edge, caller, request)).await,
+        legacy_sse::MESSAGES => {
+            return Box::pin(legacy_sse::send(edge, request, caller.holder.account)).await;
+        }
         _ => {}
     }
     // A server may be called `sse`.
     if let Some(path) = path.strip_suffix("/sse").filter(|path| *path != "/servers") {
         let view = if path.is_empty() { edge.views.root() } else { view(&edge, path)? };
-        return pair::open(edge, view, &request, caller.holder);
+        return legacy_sse::open(edge, view, &request, caller.holder);
     }
     let view = view(&edge, path)?;
     match *request.method() {
-        Method::POST => mcp::post(edge, &view, request, caller.holder).await,
-        _ => mcp::respond(edge, &view, &request, caller.holder),
+        Method::POST => legacy::post(edge, &view, request, caller.holder).await,
+        _ => legacy::respond(edge, &view, &request, caller.holder),
     }
 }
 
 /// Tells whether probes and operators ask there, for whom some connections are kept.
 fn is_for_operators(path: &str) -> bool {
-    matches!(path, "/healthz" | "/readyz" | "/status" | rpc::PATH)
+    matches!(path, "/healthz" | "/readyz" | "/status" | control_rpc::PATH)
 }
 
 /// Returns the view at a path.

@@ -6,18 +6,18 @@
 //! thing where a list of such is wanted, `null` or an empty text for a field that is left out.
 
 mod error;
-mod reader;
-mod word;
+mod field_reader;
+mod word_arguments;
 
 use std::time::Duration;
 
 pub use error::ArgumentError;
-use reader::FieldReader;
-pub use word::{BackendKind, DetailLevel};
+use field_reader::FieldReader;
+pub use word_arguments::{BackendKind, DetailLevel};
 
 use super::{
     definitions::MetaTool,
-    fields::FieldSelection,
+    field_selection::FieldSelection,
     tool_id::{RequestedTool, ToolId},
 };
 use crate::config::defaults;
@@ -183,7 +183,7 @@ impl MetaArguments {
     ///
     /// [`ArgumentError`] names the first field that is missing, unknown or wrong.
     pub fn read(tool: MetaTool, text: Option<&str>) -> Result<Self, ArgumentError> {
-        let text = reader::unwrapped(text.unwrap_or("{}"));
+        let text = field_reader::unwrapped(text.unwrap_or("{}"));
         let fields = FieldReader::of_tool(tool, &text)?;
         Ok(match tool {
             MetaTool::Discover => Self::Discover(DiscoverArguments::read(&fields)?),
@@ -259,7 +259,7 @@ impl CallArguments {
             tool: RequestedTool { server, tool },
             args: fields.object("args")?,
             fields: FieldSelection::parse(paths.iter().map(String::as_str))
-                .map_err(|error| fields.wrong("fields", error.to_string()))?,
+                .map_err(|error| fields.invalid("fields", error.to_string()))?,
             timeout: timeout(fields, "timeoutMs", defaults::META_CALL_TIMEOUT_MAX)?,
             cursor: fields.text("cursor")?,
         })
@@ -315,7 +315,7 @@ fn timeout(
     let found = u64::try_from(found).ok().filter(|found| *found > 0).map(Duration::from_millis);
     match found.filter(|found| *found <= max) {
         Some(found) => Ok(Some(found)),
-        None => Err(fields.wrong(name, format!("it must be 1 to {} ms", max.as_millis()))),
+        None => Err(fields.invalid(name, format!("it must be 1 to {} ms", max.as_millis()))),
     }
 }
 

@@ -14,10 +14,10 @@ use super::{
     arguments::StepArguments,
     backend::MetaBackend,
     definitions::MetaTool,
-    document,
     error::{ErrorCode, ErrorObject},
     outcome::ToolOutcome,
     progress::ProgressReport,
+    result_document,
     tool_id::{RequestedTool, ToolId},
 };
 use crate::{config::defaults, protocol::ObjectMembers, redact};
@@ -112,7 +112,7 @@ impl ToolChain {
     }
 
     /// Tells whether a step has been done, whatever it came to.
-    pub fn has_begun(&self) -> bool {
+    pub fn has_started(&self) -> bool {
         !self.done.is_empty()
     }
 
@@ -157,7 +157,7 @@ impl ToolChain {
     }
 
     /// Takes note of what the step came to that was to be run.
-    pub fn on(&mut self, ran: StepResult) {
+    pub fn record_result(&mut self, ran: StepResult) {
         let index = self.done.len();
         let Some(step) = self.current() else { return };
         let shown = redact::cut(&step.tool.tool, defaults::SUGGESTION_BYTES_MAX);
@@ -193,11 +193,11 @@ impl ToolChain {
         let error = error.map(|(done, cause)| self.error(done, cause));
         let mut blocks = Vec::new();
         if let Some(error) = &error {
-            blocks.push(document::text_block(&error.text()));
+            blocks.push(result_document::text_block(&error.text()));
             structured.set("error", json!(error).to_string());
         }
         let structured = structured.to_string();
-        blocks.push(document::text_block(&structured));
+        blocks.push(result_document::text_block(&structured));
         let (content, is_error) = (blocks.join(","), error.is_some());
         format!(
             r#"{{"content":[{content}],"structuredContent":{structured},"isError":{is_error}}}"#
@@ -257,7 +257,7 @@ fn fitted(value: &str, bytes_max: usize) -> String {
     if value.len() <= bytes_max {
         return value.to_owned();
     }
-    let shown = document::head(value, bytes_max);
+    let shown = result_document::head(value, bytes_max);
     let left_out = value.len() - shown.len();
     let words =
         format!("{shown}\n[… {left_out} bytes left out: run this step alone for all of it]");

@@ -7,7 +7,7 @@
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use sha2::{Digest as _, Sha256};
 
-use crate::protocol::{RpcError, error::INVALID_PARAMS};
+use crate::protocol::{RpcError, rpc_error::INVALID_PARAMS};
 
 /// What a cursor is good for, in a few bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

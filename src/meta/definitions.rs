@@ -11,7 +11,7 @@
 
 use std::sync::LazyLock;
 
-use crate::protocol::mcp::{ListItem, ListKind, ListPage};
+use crate::protocol::payloads::{ListItem, ListKind, ListPage};
 
 /// A set of meta tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

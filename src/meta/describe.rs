@@ -9,17 +9,17 @@
 
 mod collapse;
 mod examples;
-mod path;
+mod schema_path;
 
 use serde_json::{Map, Value, json};
 
 pub use collapse::{collapsed, common_depth, fitted_schema};
 pub use examples::{ArgumentExample, examples};
-pub use path::part_of;
+pub use schema_path::part_of;
 
 use super::{
     arguments::DetailLevel,
-    document,
+    result_document,
     tool_id::ToolId,
     warnings::{ToolWarning, warnings},
 };
@@ -66,7 +66,7 @@ impl<'a> DescribedTool<'a> {
 
     /// Returns all that its server says about it, unless that is very long.
     pub fn notes(&self) -> String {
-        cut(redact::tame(&self.description()).trim(), NOTES_CHARS_MAX)
+        cut(redact::sanitize(&self.description()).trim(), NOTES_CHARS_MAX)
     }
 
     /// Returns the JSON text of its input schema; where that is too large, without what is deep in it.
@@ -222,7 +222,7 @@ fn type_of(schema: &Value) -> String {
 
 /// Returns what a text says, in short and on one line.
 pub fn summary(text: &str) -> String {
-    let text = redact::tame(text);
+    let text = redact::sanitize(text);
     let words: Vec<&str> = text.split_whitespace().collect();
     cut(&words.join(" "), SUMMARY_CHARS_MAX)
 }
@@ -243,7 +243,7 @@ pub(super) fn cut(text: &str, chars_max: usize) -> String {
 /// Returns an answer with a structured value, JSON text, and the same as text, as the protocol asks
 /// for.
 pub fn answer(structured: &str) -> String {
-    let block = document::text_block(structured);
+    let block = result_document::text_block(structured);
     format!(r#"{{"content":[{block}],"structuredContent":{structured},"isError":false}}"#)
 }
 

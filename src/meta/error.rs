@@ -15,14 +15,14 @@ use serde_json::{Map, Value, json};
 use super::{
     backend::BACKEND_KIND,
     definitions::MetaTool,
-    document,
+    result_document,
     tool_id::{ToolId, ToolIdError},
     warnings::ToolWarning,
 };
 use crate::{
-    compute::ComputeError,
+    compute_pool::ComputeError,
     config::defaults,
-    protocol::{ObjectMembers, RpcError, error, items::RESULT_BLOCKS_MAX},
+    protocol::{ObjectMembers, RpcError, json_array::RESULT_BLOCKS_MAX, rpc_error},
     redact,
 };
 
@@ -116,7 +116,7 @@ impl ErrorObject {
     /// Returns an error; `message` says what failed, `remedy` what to do about it.
     pub fn new(code: ErrorCode, message: impl Into<String>, remedy: &str) -> Self {
         let mut message: String = message.into();
-        let said = redact::tame(&message).into_owned();
+        let said = redact::sanitize(&message).into_owned();
         if !remedy.is_empty() {
             message.push_str(". ");
             message.push_str(remedy);
@@ -124,7 +124,7 @@ impl ErrorObject {
         Self {
             code,
             // Much of it is in the words of servers.
-            message: redact::tame(&message).into_owned(),
+            message: redact::sanitize(&message).into_owned(),
             tool_id: None,
             op: None,
             backend_kind: None,
@@ -132,7 +132,7 @@ impl ErrorObject {
             retryable: code.is_retryable(),
             details: Map::new(),
             said,
-            remedy: redact::tame(remedy).into_owned(),
+            remedy: redact::sanitize(remedy).into_owned(),
             cause: None,
         }
     }
@@ -167,7 +167,7 @@ impl ErrorObject {
     }
 
     /// What was written names no server; `similar` are ids of tools that are called so.
-    pub fn no_server_said(error: &ToolIdError, similar: &[String]) -> Self {
+    pub fn server_not_named(error: &ToolIdError, similar: &[String]) -> Self {
         let Some(one) = similar.first() else { return Self::bad_id(error) };
         let remedy = format!("Did you mean `{one}`?");
         Self::new(ErrorCode::ValidationInput, error.to_string(), &remedy)
@@ -199,7 +199,7 @@ impl ErrorObject {
     }
 
     /// A tool asks something, and is a step of a chain, which nobody can answer for.
-    pub fn asks_first() -> Self {
+    pub fn needs_input() -> Self {
         let remedy = "Call it alone, and answer what it asks.";
         Self::new(ErrorCode::ExecutionFailed, "the tool wants to know something first", remedy)
     }
@@ -221,7 +221,11 @@ impl ErrorObject {
         let said = redact::cut(said, defaults::QUOTE_BYTES_MAX);
         let is_lasting = matches!(
             rpc["code"].as_i64(),
-            Some(error::INVALID_PARAMS | error::METHOD_NOT_FOUND | error::INVALID_REQUEST)
+            Some(
+                rpc_error::INVALID_PARAMS
+                    | rpc_error::METHOD_NOT_FOUND
+                    | rpc_error::INVALID_REQUEST
+            )
         );
         let message = format!("server `{server}` refused the call: {said}");
         let mut error = Self::new(ErrorCode::ExecutionFailed, message, "").on_server();
@@ -257,7 +261,7 @@ impl ErrorObject {
     /// Says of a tool that took too long that it had as long as its caller gave it, who can give it
     /// more: as `timeoutMs`, which was `given`.
     #[must_use]
-    pub fn in_time_given(mut self, given: Duration) -> Self {
+    pub fn with_timeout(mut self, given: Duration) -> Self {
         if self.code != ErrorCode::Timeout {
             return self;
         }
@@ -278,7 +282,7 @@ impl ErrorObject {
 
     /// Adds what to mind before a tool is called again that may have run already.
     #[must_use]
-    pub fn warned(self, warnings: &[ToolWarning]) -> Self {
+    pub fn with_warnings(self, warnings: &[ToolWarning]) -> Self {
         if warnings.is_empty() {
             return self;
         }
@@ -313,13 +317,13 @@ impl ErrorObject {
     pub fn text(&self) -> String {
         let lists = ["validationErrors", "warnings"].map(|name| self.details.get(name));
         let lines = lists.into_iter().flatten().filter_map(Value::as_array).flatten();
-        let lines = lines.filter_map(Value::as_str).map(redact::tame);
+        let lines = lines.filter_map(Value::as_str).map(redact::sanitize);
         lines.fold(self.message.clone(), |text, line| format!("{text}\n- {line}"))
     }
 
     /// Returns the error as the result of a tool, JSON text.
     pub fn to_result(&self) -> String {
-        let (block, error) = (document::text_block(&self.text()), json!(self));
+        let (block, error) = (result_document::text_block(&self.text()), json!(self));
         format!(r#"{{"content":[{block}],"structuredContent":{{"error":{error}}},"isError":true}}"#)
     }
 }

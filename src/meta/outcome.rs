@@ -5,9 +5,9 @@ use serde_json::{Value, value::RawValue};
 use super::error::ErrorObject;
 use crate::protocol::{
     ObjectMembers,
-    depth::is_too_deep,
-    items::{RESULT_BLOCKS_MAX, all_items, first_items},
-    mcp::is_text_block,
+    json_array::{RESULT_BLOCKS_MAX, all_items, first_items},
+    nesting_depth::is_too_deep,
+    payloads::is_text_block,
 };
 
 /// What the answer of a tool comes to.

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{
     definitions::MetaTool,
-    document::{self, ContentBlock, DocumentOffset, DocumentPart, ResultDocument},
+    result_document::{self, ContentBlock, DocumentOffset, DocumentPart, ResultDocument},
     tool_id::ToolId,
 };
 use crate::{
@@ -74,9 +74,9 @@ impl<'a> ResultPreview<'a> {
         let mut builder = Builder::new(bytes_max, is_media_kept);
         builder.room = builder.room.saturating_sub(members.to_string().len());
         let unsaid = structured.filter(|value| {
-            let value = document::OriginalValue::read(value);
+            let value = result_document::OriginalValue::read(value);
             !blocks.iter().any(|block| match (block, &value) {
-                (ContentBlock::Text(text), Some(value)) => value.is_copied_by(text),
+                (ContentBlock::Text(text), Some(value)) => value.equals_text(text),
                 _ => false,
             })
         });
@@ -102,12 +102,12 @@ impl<'a> ResultPreview<'a> {
     /// Returns the result to show, as JSON text: that of a call of the tool `id` by `op`, which reads
     /// on with `cursor`, if the rest is kept.
     pub fn to_result(&self, id: &ToolId, op: MetaTool, cursor: Option<&str>) -> String {
-        let mut blocks = vec![document::text_block(&self.words(id, op, cursor))];
+        let mut blocks = vec![result_document::text_block(&self.words(id, op, cursor))];
         blocks.extend(self.blocks.iter().cloned());
         let size = size(self.document.bytes(), self.shown_bytes, cursor);
         let mut members = self.members.clone();
         members.set("content", format!("[{}]", blocks.join(",")));
-        members.set_within("_meta", META_KEY, &size);
+        members.set_in_object("_meta", META_KEY, &size);
         // Its definition says that it answers with a structured value.
         if op == MetaTool::RunTool {
             members.set("structuredContent", format!(r#"{{"preview":{size}}}"#));
@@ -223,7 +223,7 @@ impl Builder {
             ContentBlock::Media(json) | ContentBlock::Other(json) => {
                 self.document.add_other(json);
                 if has_place {
-                    let words = document::text_block(&document::description(json));
+                    let words = result_document::text_block(&result_document::description(json));
                     self.room = self.room.saturating_sub(words.len());
                     self.shown.push(Shown::Whole(words));
                 }
@@ -265,21 +265,23 @@ impl Builder {
             };
             end_of_shown = part.end;
             let text = &self.document.text()[part.start..part.end];
-            if document::json_bytes(text) <= share {
+            if result_document::json_bytes(text) <= share {
                 self.shown_bytes += text.len();
-                blocks.push(document::text_block(text));
+                blocks.push(result_document::text_block(text));
                 continue;
             }
-            let tail = document::tail(text, share / TAIL_SHARE);
-            let head = document::head(&text[..text.len() - tail.len()], share - share / TAIL_SHARE);
+            let tail = result_document::tail(text, share / TAIL_SHARE);
+            let head =
+                result_document::head(&text[..text.len() - tail.len()], share - share / TAIL_SHARE);
             let left_out = text.len() - head.len() - tail.len();
             next = next.or(Some(part.start + head.len()));
             self.shown_bytes += head.len() + tail.len();
             let shown = format!("{head}\n[… {left_out} bytes left out …]\n{tail}");
-            blocks.push(document::text_block(&shown));
+            blocks.push(result_document::text_block(&shown));
         }
         let is_more = end_of_shown < self.document.text().len();
-        let next = next.or(is_more.then_some(end_of_shown)).or_else(|| self.document.first_other());
+        let next =
+            next.or(is_more.then_some(end_of_shown)).or_else(|| self.document.first_non_text());
         let Self { document, shown_bytes, .. } = self;
         ResultPreview { members, blocks, document, shown_bytes, next }
     }
@@ -287,7 +289,7 @@ impl Builder {
 
 impl ResultDocument {
     fn json_bytes(&self, part: DocumentPart) -> usize {
-        document::json_bytes(&self.text()[part.start..part.end])
+        result_document::json_bytes(&self.text()[part.start..part.end])
     }
 }
 

@@ -9,7 +9,7 @@
 
 use serde_json::{Value, json};
 
-use crate::protocol::{Message, jsonrpc::MessagePart, mcp::method};
+use crate::protocol::{Message, jsonrpc::MessagePart, payloads::method};
 
 /// How far something is. Source: seed 002, "progress".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ impl ToolProgress {
     }
 
     /// Takes note of what the tool tells, and returns whether it is more than was told already.
-    pub fn hears(&mut self, notice: &Message) -> bool {
+    pub fn observe(&mut self, notice: &Message) -> bool {
         let told = notice.part(MessagePart::Progress).and_then(|number| number.parse::<f64>().ok());
         if self.is_silent && told.is_some_and(|told| told <= 0.0) {
             return false;
@@ -112,11 +112,11 @@ mod tests {
     fn one_that_tells_something_has_the_last_word_and_never_goes_back() {
         let mut telling = ToolProgress::to("7");
         for nothing in ["0", "0.0", "-1"] {
-            assert!(!telling.hears(&told(nothing)), "{nothing}");
+            assert!(!telling.observe(&told(nothing)), "{nothing}");
         }
         assert!(telling.end(ProgressReport::COMPLETED).is_some(), "that was no more than ours");
         for more in ["0.5", "3", "2"] {
-            assert!(telling.hears(&told(more)), "from now on it is the tool's own");
+            assert!(telling.observe(&told(more)), "from now on it is the tool's own");
         }
         assert!(telling.end(ProgressReport::COMPLETED).is_none());
     }

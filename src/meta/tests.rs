@@ -91,7 +91,7 @@ fn so_is_what_a_chain_comes_to() {
     let failed = ToolOutcome::Failed(Box::new(ErrorObject::of_tool("no")));
     for outcome in [ToolOutcome::Value("[1]".to_owned()), failed] {
         let definition = Some(r#"{"name":"log"}"#.to_owned());
-        chain.on(StepResult { id: Some(id()), definition, outcome, warning: None });
+        chain.record_result(StepResult { id: Some(id()), definition, outcome, warning: None });
         assert_told(MetaTool::RunChain, &chain.to_result(1000));
     }
 }
@@ -100,7 +100,7 @@ fn so_is_what_a_chain_comes_to() {
 fn so_is_a_preview_and_each_page_of_the_rest() {
     let result = json!({ "content": [{ "type": "text", "text": "x".repeat(10_000) }] }).to_string();
     let preview = ResultPreview::of(&result, 4096).expect("it is large");
-    let bounds = results::ResultCacheLimits {
+    let bounds = result_cache::ResultCacheLimits {
         bytes_max: 100_000,
         count_max: 1,
         age_max: Duration::from_secs(1),

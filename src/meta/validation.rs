@@ -4,11 +4,11 @@
 //! elsewhere is fetched, and its patterns take linear time, or a bounded one where they look around.
 //! With one that cannot be used the call goes through unchecked: the server knows best.
 
-mod compiled;
-mod metered;
-mod prepared;
-mod problem;
-mod steps;
+mod argument_problem;
+mod bounded_schema;
+mod compiled_schema;
+mod metered_arguments;
+mod step_budget;
 
 use std::{
     collections::HashMap,
@@ -18,17 +18,17 @@ use std::{
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
-use compiled::CompiledSchema;
-pub use prepared::TooComplex;
-pub use problem::ArgumentProblem;
-use steps::CheckStopped;
+pub use argument_problem::ArgumentProblem;
+pub use bounded_schema::TooComplex;
+use compiled_schema::CompiledSchema;
+use step_budget::CheckStopped;
 
 use super::{
     error::{ErrorCode, ErrorObject},
     tool_id::ToolId,
 };
 use crate::{
-    compute::StopFlag,
+    compute_pool::StopFlag,
     config::defaults::{
         CHECK_STEPS_INLINE_MAX, CHECK_STEPS_MAX, COMPILE_STEP_BYTES, COMPILE_STEPS_MAX,
         INLINE_BYTES_MAX, SCHEMA_BYTES_MAX, VALIDATORS_BYTES_MAX, VALIDATORS_MAX,
@@ -131,7 +131,7 @@ struct Known {
 impl UncheckedArguments {
     /// Tells whether the caller is told: the schema, or the load, has kept the service from a check
     /// that it does for others.
-    pub fn is_told(&self) -> bool {
+    pub fn should_report(&self) -> bool {
         matches!(self, Self::TooComplex(_) | Self::TooCostly | Self::Busy)
     }
 }

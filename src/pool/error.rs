@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::status::ServerConnections;
-use crate::{connection::ConnectError, fault::Fault, name::ServerName, report::chain};
+use crate::{connection::ConnectError, error_report::chain, fault::Fault, name::ServerName};
 
 /// Why a slot has no connection to offer.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -47,8 +47,8 @@ pub enum SlotError {
 
 impl SlotError {
     /// Tells whether the server was dialled, and did not answer in its time.
-    pub fn is_late(&self) -> bool {
-        matches!(self, Self::Dial { error, .. } if error.is_late())
+    pub fn is_timeout(&self) -> bool {
+        matches!(self, Self::Dial { error, .. } if error.is_timeout())
     }
 
     /// Returns what kind of failure it is.

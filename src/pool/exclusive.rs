@@ -18,7 +18,7 @@ use tokio::{
 
 use super::{
     error::SlotError,
-    keeper::{ConnectionClaim, ServerContext, Supervisor},
+    supervisor::{ConnectionClaim, ServerContext, Supervisor},
 };
 use crate::{
     config::defaults,
@@ -182,7 +182,7 @@ impl ExclusivePool {
     }
 
     /// Returns every connection's keeper.
-    pub(super) fn keepers(&self) -> Vec<Arc<Supervisor>> {
+    pub(super) fn supervisors(&self) -> Vec<Arc<Supervisor>> {
         self.all().clone()
     }
 
@@ -209,7 +209,7 @@ impl Drop for Checkout {
     fn drop(&mut self) {
         let (exclusive, keeper) = (Arc::clone(&self.exclusive), Arc::clone(&self.keeper));
         let (claim, permit) = (self.claim.take(), self.permit.take());
-        let Some(connection) = keeper.live().filter(|connection| !connection.is_quiet()) else {
+        let Some(connection) = keeper.live().filter(|connection| !connection.is_idle()) else {
             exclusive.give_back(keeper, claim, permit);
             return;
         };
@@ -218,7 +218,7 @@ impl Drop for Checkout {
             // next client.
             if time::timeout(defaults::GOODBYE_TIMEOUT, connection.quiet()).await.is_err() {
                 connection.close();
-                connection.gone().await;
+                connection.wait_until_gone().await;
             }
             exclusive.give_back(keeper, claim, permit);
         });

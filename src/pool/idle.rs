@@ -76,7 +76,7 @@ pub(super) fn evicted<K>(idle: Vec<IdleConnection<K>>, n_busy: usize, min: usize
 }
 
 /// Returns the connections whose time is over, and when to look again unless something happens.
-pub(super) fn swept<K>(
+pub(super) fn expired<K>(
     idle: Vec<IdleConnection<K>>,
     n_busy: usize,
     min: usize,
@@ -173,7 +173,7 @@ mod tests {
         assert_eq!(evicted(all(), 0, 2), Some("a"));
         assert_eq!(evicted(all(), 0, 3), None);
         assert_eq!(evicted(all(), 1, 3), Some("a"), "one that is in use counts");
-        let (over, next) = swept(all(), 0, 2, start + 60 * MINUTE);
+        let (over, next) = expired(all(), 0, 2, start + 60 * MINUTE);
         assert_eq!((over, next), (vec!["a"], None));
     }
 
@@ -191,11 +191,11 @@ mod tests {
         let own = IdleLimit::Own(Some(MINUTE));
         let all =
             || idle(start, [("own", 1, own), ("a", 1, POOLED), ("kept", 0, IdleLimit::Always)]);
-        let at = |minute: u32| swept(all(), 0, 0, start + minute * MINUTE);
+        let at = |minute: u32| expired(all(), 0, 0, start + minute * MINUTE);
         assert_eq!(at(1), (vec![], Some(start + 2 * MINUTE)));
         assert_eq!(at(2), (vec!["own"], Some(start + 6 * MINUTE)));
         assert_eq!(at(6).0.len(), 2);
-        let (early, _) = swept(all(), 0, 0, start + 6 * MINUTE - Duration::from_millis(1));
+        let (early, _) = expired(all(), 0, 0, start + 6 * MINUTE - Duration::from_millis(1));
         assert_eq!(early, ["own"]);
     }
 
@@ -203,13 +203,13 @@ mod tests {
     fn the_minimum_does_not_prolong_a_time_that_was_declared() {
         let start = Instant::now();
         let all = idle(start, [("ephemeral", 1, IdleLimit::Own(Some(Duration::ZERO)))]);
-        assert_eq!(swept(all, 0, 5, start + MINUTE).0, ["ephemeral"]);
+        assert_eq!(expired(all, 0, 5, start + MINUTE).0, ["ephemeral"]);
     }
 
     #[test]
     fn without_a_time_nothing_is_ever_over() {
         let start = Instant::now();
         let all = idle(start, [("a", 1, IdleLimit::Pooled(None)), ("b", 1, IdleLimit::Own(None))]);
-        assert_eq!(swept(all, 0, 0, start + 100_000 * MINUTE), (vec![], None));
+        assert_eq!(expired(all, 0, 0, start + 100_000 * MINUTE), (vec![], None));
     }
 }

@@ -18,32 +18,32 @@ use crate::{
     protocol::Era,
 };
 
+mod admission;
+mod breaker_gate;
+mod desired_state;
 mod error;
 mod exclusive;
-mod finished;
-mod gate;
-mod guest;
-mod hints;
+mod finished_tasks;
 mod idle;
-mod keeper;
-mod life;
-mod owned;
-mod roster;
-mod seats;
+mod lifecycle;
+mod one_shot;
+mod per_session;
+mod permits;
 mod slot;
 mod status;
-mod wants;
+mod supervisor;
+mod tool_hints;
 
+use admission::PermitAdmission;
+pub use breaker_gate::{BreakerGate, BreakerOpen, GatePass};
+pub use desired_state::ClientDemand;
 pub use error::SlotError;
-pub use finished::{FinishedTask, FinishedTasks};
-pub use gate::{BreakerGate, BreakerOpen, GatePass};
-pub use guest::OneShotClient;
-pub use hints::ToolHints;
-pub use life::LifecycleState;
-use roster::PermitAdmission;
+pub use finished_tasks::{FinishedTask, FinishedTasks};
+pub use lifecycle::LifecycleState;
+pub use one_shot::OneShotClient;
 pub use slot::{ConnectionLease, ServerSlot};
 pub use status::{PoolStatus, ServerConnections, SlotStatus};
-pub use wants::ClientDemand;
+pub use tool_hints::ToolHints;
 
 #[cfg(test)]
 mod tests;
@@ -65,7 +65,7 @@ impl Pool {
     pub fn new(dialer: Dialer, config: &Config) -> Self {
         let closing = CancellationToken::new();
         let roster = PermitAdmission::new(&config.pool);
-        let sweep = closing.clone().run_until_cancelled_owned(Arc::clone(&roster).sweep());
+        let sweep = closing.clone().run_until_cancelled_owned(Arc::clone(&roster).run_idle_sweep());
         dialer.tasks().spawn(sweep);
         let (slots, changing) = (ArcSwap::default(), Mutex::new(()));
         let pool = Self { dialer, roster, slots, changing, closing };
@@ -123,10 +123,10 @@ impl Pool {
         for slot in slots.values() {
             match slot.declared().start {
                 StartPolicy::Lazy => {}
-                StartPolicy::Eager => slot.dial_soon(),
+                StartPolicy::Eager => slot.start_connecting(),
                 StartPolicy::Prewarm => {
                     // Waits longer for room than we do.
-                    slot.dial_soon();
+                    slot.start_connecting();
                     prewarmed.push(slot.connect());
                 }
             }
@@ -157,10 +157,10 @@ impl Pool {
                 let generation = generations.get(name).copied().unwrap_or_default();
                 let (name, slot) = self.slot_for(name, server, generation, config.breaker);
                 if server.start != StartPolicy::Lazy {
-                    slot.dial_soon();
+                    slot.start_connecting();
                 }
                 if let Some(replaced) = leaving.iter().find(|leaving| *leaving.name() == name) {
-                    replaced.succeed(Arc::clone(&slot));
+                    replaced.set_successor(Arc::clone(&slot));
                 }
                 slots.insert(name, slot);
             }

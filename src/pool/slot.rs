@@ -14,14 +14,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     LifecycleState, SlotError, SlotStatus,
+    admission::{Evictable as _, PermitAdmission},
+    breaker_gate::BreakerGate,
+    desired_state::ClientDemand,
     exclusive::{Checkout, ExclusivePool},
-    finished::FinishedTasks,
-    gate::BreakerGate,
-    hints::ToolHints,
-    keeper::{ConnectionClaim, ServerContext, Supervisor, SupervisorStatus},
-    owned::PerSessionPool,
-    roster::{Evictable as _, PermitAdmission},
-    wants::ClientDemand,
+    finished_tasks::FinishedTasks,
+    per_session::PerSessionPool,
+    supervisor::{ConnectionClaim, ServerContext, Supervisor, SupervisorStatus},
+    tool_hints::ToolHints,
 };
 use crate::{
     config::{self, LifecycleConfig, ServerConfig, SharingMode, StartPolicy, defaults},
@@ -136,7 +136,7 @@ impl ServerSlot {
     }
 
     /// Returns how many connections to the server were lost.
-    pub fn losses(&self) -> u64 {
+    pub fn n_lost(&self) -> u64 {
         self.origin.losses.load(Ordering::Relaxed)
     }
 
@@ -173,7 +173,7 @@ impl ServerSlot {
 
     /// Notes what has taken the place of this one. Before it is closed, so that whoever is turned
     /// away knows where to go.
-    pub(super) fn succeed(&self, successor: Arc<Self>) {
+    pub(super) fn set_successor(&self, successor: Arc<Self>) {
         let _once = self.successor.set(successor);
     }
 
@@ -184,12 +184,12 @@ impl ServerSlot {
 
     /// Tells whether a client always has the same connection, so that there is something that can
     /// notify it.
-    pub fn is_standing(&self) -> bool {
+    pub fn has_fixed_connection(&self) -> bool {
         !matches!(self.connections, Connections::Exclusive(_))
     }
 
     /// Tells whether each client has a connection of its own.
-    pub fn is_owned(&self) -> bool {
+    pub fn is_per_session(&self) -> bool {
         matches!(self.connections, Connections::Owned(_))
     }
 
@@ -264,16 +264,24 @@ impl ServerSlot {
     /// # Cancel safety
     ///
     /// Safe: it is brought about by the next change or connection.
-    pub async fn want(&self, owner: Option<&SessionOwner>, wants: impl FnOnce() -> ClientDemand) {
+    pub async fn set_demand(
+        &self,
+        owner: Option<&SessionOwner>,
+        wants: impl FnOnce() -> ClientDemand,
+    ) {
         if let Some(keeper) = self.wanting(owner, wants) {
-            keeper.settle().await;
+            keeper.reconcile().await;
         }
     }
 
-    /// As [`ServerSlot::want`], in the background.
-    pub fn want_soon(&self, owner: Option<&SessionOwner>, wants: impl FnOnce() -> ClientDemand) {
+    /// As [`ServerSlot::set_demand`], in the background.
+    pub fn set_demand_in_background(
+        &self,
+        owner: Option<&SessionOwner>,
+        wants: impl FnOnce() -> ClientDemand,
+    ) {
         if let Some(keeper) = self.wanting(owner, wants) {
-            self.origin.dialer.tasks().spawn(async move { keeper.settle().await });
+            self.origin.dialer.tasks().spawn(async move { keeper.reconcile().await });
         }
     }
 
@@ -284,10 +292,10 @@ impl ServerSlot {
     ) -> Option<Arc<Supervisor>> {
         match &self.connections {
             Connections::Shared(keeper) => {
-                keeper.want(wants);
+                keeper.set_demand(wants);
                 Some(Arc::clone(keeper))
             }
-            Connections::Owned(owned) => owned.want(owner, wants),
+            Connections::Owned(owned) => owned.set_demand(owner, wants),
             Connections::Exclusive(_) => None,
         }
     }
@@ -300,29 +308,31 @@ impl ServerSlot {
 
     /// Notes that clients were told something without the server, which was not there, so that they
     /// are told to ask again once it is.
-    pub fn missed(&self) {
+    pub fn note_omitted(&self) {
         if let Connections::Shared(keeper) = &self.connections {
-            keeper.missed();
+            keeper.note_omitted();
         }
     }
 
     /// Returns for how long the connection of `owner` has been in the making, if it is.
-    pub fn dialled_for(&self, owner: Option<&SessionOwner>) -> Option<Duration> {
+    pub fn connecting_for(&self, owner: Option<&SessionOwner>) -> Option<Duration> {
         match &self.connections {
             Connections::Exclusive(exclusive) => {
-                exclusive.keepers().iter().filter_map(|keeper| keeper.dialled_for()).max()
+                exclusive.supervisors().iter().filter_map(|keeper| keeper.connecting_for()).max()
             }
-            Connections::Shared(_) | Connections::Owned(_) => self.standing(owner)?.dialled_for(),
+            Connections::Shared(_) | Connections::Owned(_) => {
+                self.standing(owner)?.connecting_for()
+            }
         }
     }
 
     /// Returns whether the server is connecting for the first time, with no failed attempt.
     pub(super) fn is_starting(&self) -> bool {
-        self.attempts() <= 1 && self.keepers().iter().any(|keeper| keeper.is_arriving())
+        self.attempts() <= 1 && self.keepers().iter().any(|keeper| keeper.is_first_connecting())
     }
 
     /// Closes the connection of `owner` if it is idle, as at the end of its idle timeout.
-    pub fn put_away(&self, owner: Option<&SessionOwner>) {
+    pub fn close_idle(&self, owner: Option<&SessionOwner>) {
         if let Some(keeper) = self.standing(owner) {
             let _unless_it_is_used = keeper.put_away(false);
         }
@@ -377,20 +387,20 @@ impl ServerSlot {
         }
         match &self.connections {
             Connections::Exclusive(exclusive) => {
-                exclusive.keepers().iter().any(|keeper| keeper.has_put_away(lists))
+                exclusive.supervisors().iter().any(|keeper| keeper.was_closed_idle(lists))
             }
             Connections::Shared(_) | Connections::Owned(_) => {
-                self.standing(owner).is_some_and(|keeper| keeper.has_put_away(lists))
+                self.standing(owner).is_some_and(|keeper| keeper.was_closed_idle(lists))
             }
         }
     }
 
     /// Tells whether a connection that a request of `owner` could have got was closed by us because
     /// nobody used it, so that its end says nothing about the server.
-    pub fn is_put_away(&self, owner: Option<&SessionOwner>) -> bool {
+    pub fn is_closed_idle(&self, owner: Option<&SessionOwner>) -> bool {
         let is_put_away = |keeper: &Arc<Supervisor>| keeper.status().is_put_away;
         match &self.connections {
-            Connections::Exclusive(exclusive) => exclusive.keepers().iter().any(is_put_away),
+            Connections::Exclusive(exclusive) => exclusive.supervisors().iter().any(is_put_away),
             Connections::Shared(_) | Connections::Owned(_) => {
                 self.standing(owner).as_ref().is_some_and(is_put_away)
             }
@@ -398,9 +408,9 @@ impl ServerSlot {
     }
 
     /// Starts a dial unless there is a connection or a dial already.
-    pub(super) fn dial_soon(&self) {
+    pub(super) fn start_connecting(&self) {
         if let Connections::Shared(keeper) = &self.connections {
-            keeper.dial_soon();
+            keeper.start_connecting();
         }
     }
 
@@ -422,8 +432,8 @@ impl ServerSlot {
     fn keepers(&self) -> Vec<Arc<Supervisor>> {
         match &self.connections {
             Connections::Shared(keeper) => vec![Arc::clone(keeper)],
-            Connections::Exclusive(exclusive) => exclusive.keepers(),
-            Connections::Owned(owned) => owned.keepers_now(),
+            Connections::Exclusive(exclusive) => exclusive.supervisors(),
+            Connections::Owned(owned) => owned.supervisors(),
         }
     }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::life::LifecycleState;
+use super::lifecycle::LifecycleState;
 use crate::{
     breaker::BreakerSnapshot, config::StartPolicy, connection::ConnectionTraffic, name::ServerName,
 };

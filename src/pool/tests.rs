@@ -197,7 +197,7 @@ async fn one_that_was_put_away_is_connected_again_when_it_is_needed() {
 #[tokio::test(start_paused = true)]
 async fn an_idle_server_that_clings_is_ended_at_once_where_somebody_waits() {
     let rig = Rig::new(size(1), &[lazy("a"), lazy("b")]);
-    rig.server("a").behave(ServerBehaviour::Clings);
+    rig.server("a").set_behaviour(ServerBehaviour::Clings);
     // It is put away when its time is over, and used again meanwhile.
     rig.touch("a").await;
     time::sleep(5 * MINUTE).await;
@@ -262,13 +262,16 @@ async fn a_server_that_is_kept_stays_for_ever_or_for_its_own_time() {
 async fn one_that_is_watched_stays_and_has_its_time_when_nobody_watches_any_more() {
     let rig = Rig::new(size(5), &[lazy("a")]);
     let slot = rig.slot("a");
-    slot.want(None, || ClientDemand { uris: ["x".to_owned()].into(), ..ClientDemand::default() })
-        .await;
+    slot.set_demand(None, || ClientDemand {
+        uris: ["x".to_owned()].into(),
+        ..ClientDemand::default()
+    })
+    .await;
     rig.touch("a").await;
     time::sleep(60 * MINUTE).await;
     assert_eq!(rig.living(&["a"]), [1]);
 
-    slot.want(None, ClientDemand::default).await;
+    slot.set_demand(None, ClientDemand::default).await;
     time::sleep(5 * MINUTE - SECOND).await;
     assert_eq!(rig.living(&["a"]), [1]);
     time::sleep(2 * SECOND).await;
@@ -311,7 +314,7 @@ async fn a_server_that_is_kept_does_not_make_room() {
 #[tokio::test(start_paused = true)]
 async fn there_are_never_more_processes_than_the_pool_has_room_for() {
     let rig = Rig::new(size(1), &[lazy("a"), lazy("b")]);
-    rig.server("a").behave(ServerBehaviour::Clings);
+    rig.server("a").set_behaviour(ServerBehaviour::Clings);
     rig.touch("a").await;
     let asked = Instant::now();
     rig.touch("b").await;
@@ -412,7 +415,7 @@ async fn other_rules_for_the_reserve_are_for_those_who_wait_already() {
 async fn who_asks_while_the_last_process_leaves_is_told_of_the_lack_of_room() {
     let rig = Rig::new(size(1), &[lazy("a"), lazy("b")]);
     rig.touch("a").await;
-    rig.server("a").behave(ServerBehaviour::Clings);
+    rig.server("a").set_behaviour(ServerBehaviour::Clings);
     let asked = Instant::now();
     let other = rig.ask("b", MINUTE);
     settle().await;
@@ -527,7 +530,7 @@ async fn who_inherits_a_connection_leaves_no_room_for_one_more_than_there_may_be
         with("a", |server| server.sharing = SharingMode::Exclusive { max_connections: 2 });
     let rig = Rig::new(size(5), &[exclusive]);
     let lease = rig.lease("a").await;
-    rig.server("a").behave(ServerBehaviour::Hangs);
+    rig.server("a").set_behaviour(ServerBehaviour::Hangs);
     // It begins to dial, and is given what was given back.
     let heir = rig.ask("a", MINUTE);
     settle().await;
@@ -563,7 +566,7 @@ async fn who_waits_for_one_of_its_own_goes_behind_another_server_that_came_befor
 #[tokio::test(start_paused = true)]
 async fn a_kept_server_whose_first_dial_failed_is_tried_again_and_again() {
     let rig = Rig::new(size(5), &[kept("a")]);
-    rig.server("a").behave(ServerBehaviour::Missing);
+    rig.server("a").set_behaviour(ServerBehaviour::Missing);
     rig.pool.warm_up().await;
     settle().await;
     assert_eq!((rig.state("a"), rig.server("a").n_launches()), (LifecycleState::Failed, 1));
@@ -573,7 +576,7 @@ async fn a_kept_server_whose_first_dial_failed_is_tried_again_and_again() {
     time::sleep(4 * MINUTE).await;
     let n_launches = rig.server("a").n_launches();
     assert!((8..=14).contains(&n_launches), "{n_launches}");
-    rig.server("a").behave(ServerBehaviour::Good);
+    rig.server("a").set_behaviour(ServerBehaviour::Good);
     time::sleep(MINUTE + SECOND).await;
     assert_eq!((rig.state("a"), rig.living(&["a"])), (LifecycleState::Idle, vec![1]));
 
@@ -597,11 +600,11 @@ async fn an_eager_server_with_a_time_of_its_own_is_tried_again_until_it_was_ther
     });
     let rig = Rig::new(size(5), &[eager]);
     let (server, slot) = (rig.server("a"), rig.slot("a"));
-    server.behave(ServerBehaviour::Missing);
+    server.set_behaviour(ServerBehaviour::Missing);
     rig.pool.warm_up().await;
     time::sleep(MINUTE).await;
     assert!(slot.status().is_missing);
-    server.behave(ServerBehaviour::Good);
+    server.set_behaviour(ServerBehaviour::Good);
     time::sleep(2 * MINUTE).await;
     assert_eq!((rig.living(&["a"]), slot.status().is_missing), (vec![1], false));
 
@@ -618,7 +621,7 @@ async fn one_that_failed_often_enough_is_left_alone_until_it_is_asked_for() {
     server.health.max_reconnects = Some(3);
     let rig = Rig::new(size(5), &[(name, server)]);
     let server = rig.server("a");
-    server.behave(ServerBehaviour::Missing);
+    server.set_behaviour(ServerBehaviour::Missing);
     rig.pool.warm_up().await;
     time::sleep(hour).await;
     assert_eq!(server.n_launches(), 4, "once, and three times again");
@@ -627,9 +630,9 @@ async fn one_that_failed_often_enough_is_left_alone_until_it_is_asked_for() {
     time::sleep(hour).await;
     assert_eq!(server.n_launches(), 5, "only when it was asked for");
 
-    server.behave(ServerBehaviour::Good);
+    server.set_behaviour(ServerBehaviour::Good);
     rig.touch("a").await;
-    server.behave(ServerBehaviour::Missing);
+    server.set_behaviour(ServerBehaviour::Missing);
     server.kill();
     time::sleep(hour).await;
     assert_eq!(server.n_launches(), 9, "it was there: three times again");
@@ -639,14 +642,14 @@ async fn one_that_failed_often_enough_is_left_alone_until_it_is_asked_for() {
 async fn a_background_dial_is_the_probe_of_the_breaker() {
     let rig = Rig::new(size(5), &[kept("a")]);
     let (server, slot) = (rig.server("a"), rig.slot("a"));
-    server.behave(ServerBehaviour::Missing);
+    server.set_behaviour(ServerBehaviour::Missing);
     trip(&slot).await;
     assert!(slot.gate().admit(Holder::SERVICE).is_err(), "it has tripped");
     let n_launches = server.n_launches();
     time::sleep(29 * SECOND).await;
     assert_eq!(server.n_launches(), n_launches, "nobody dials before the cooldown is over");
 
-    server.behave(ServerBehaviour::Good);
+    server.set_behaviour(ServerBehaviour::Good);
     time::sleep(2 * SECOND).await;
     assert_eq!((server.n_launches(), rig.state("a")), (n_launches + 1, LifecycleState::Idle));
     assert!(
@@ -659,11 +662,11 @@ async fn a_background_dial_is_the_probe_of_the_breaker() {
 async fn a_connection_that_a_request_has_made_is_no_answer_to_a_probe() {
     let rig = Rig::new(size(5), &[kept("a")]);
     let (server, slot) = (rig.server("a"), rig.slot("a"));
-    server.behave(ServerBehaviour::Missing);
+    server.set_behaviour(ServerBehaviour::Missing);
     trip(&slot).await;
     // The dial in the background waits for the end of the cooldown.
     time::sleep(10 * SECOND).await;
-    server.behave(ServerBehaviour::Good);
+    server.set_behaviour(ServerBehaviour::Good);
     rig.touch("a").await;
     time::sleep(MINUTE).await;
     assert!(
@@ -676,16 +679,19 @@ async fn a_connection_that_a_request_has_made_is_no_answer_to_a_probe() {
 async fn a_lazy_server_is_dialled_again_for_as_long_as_somebody_watches_it() {
     let rig = Rig::new(size(5), &[lazy("a")]);
     let (server, slot) = (rig.server("a"), rig.slot("a"));
-    slot.want(None, || ClientDemand { uris: ["x".to_owned()].into(), ..ClientDemand::default() })
-        .await;
+    slot.set_demand(None, || ClientDemand {
+        uris: ["x".to_owned()].into(),
+        ..ClientDemand::default()
+    })
+    .await;
     rig.touch("a").await;
-    server.behave(ServerBehaviour::Missing);
+    server.set_behaviour(ServerBehaviour::Missing);
     server.kill();
     time::sleep(5 * MINUTE).await;
     let n_launches = server.n_launches();
     assert!(n_launches > 5, "{n_launches}");
 
-    slot.want(None, ClientDemand::default).await;
+    slot.set_demand(None, ClientDemand::default).await;
     time::sleep(60 * MINUTE).await;
     assert_eq!(server.n_launches(), n_launches);
 }
@@ -737,7 +743,7 @@ async fn a_thousand_dials_and_closes_leave_nothing_behind() {
 #[tokio::test(start_paused = true)]
 async fn a_stop_leaves_no_process_and_takes_no_request() {
     let rig = Rig::new(size(5), &[kept("kept"), lazy("lazy"), lazy("hangs")]);
-    rig.server("hangs").behave(ServerBehaviour::Hangs);
+    rig.server("hangs").set_behaviour(ServerBehaviour::Hangs);
     rig.pool.warm_up().await;
     let dialling = rig.ask("hangs", MINUTE);
     let lease = rig.lease("lazy").await;
@@ -822,7 +828,7 @@ proptest! {
                     Step::Release(n) if n < asked.len() => asked.remove(n).abort_or_drop().await,
                     Step::Release(_) => {}
                     Step::Kill(server) => rig.server(NAMES[server]).kill(),
-                    Step::Behave(server, manner) => rig.server(NAMES[server]).behave(manner),
+                    Step::Behave(server, manner) => rig.server(NAMES[server]).set_behaviour(manner),
                     Step::Reload { n_seats, min } => {
                         // Nobody has to stand up.
                         room = rig.pool.status().connections.max(n_seats + 1) - 1;
@@ -832,11 +838,11 @@ proptest! {
                     Step::Watch(is_watched) => {
                         let uris = is_watched.then(|| "x".to_owned()).into_iter().collect();
                         let wants = ClientDemand { uris, ..ClientDemand::default() };
-                        rig.slot("lazy").want_soon(None, || wants);
+                        rig.slot("lazy").set_demand_in_background(None, || wants);
                     }
                     Step::Leave(key) => {
                         let client = &mut clients[usize::try_from(key).expect("small")];
-                        client.leave();
+                        client.close();
                         rig.pool.release(client);
                         *client = SessionOwner::new(client.key + 3, "{}");
                     }

@@ -13,10 +13,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{
-    Message, ObjectMembers,
-    items::{RESULT_BLOCKS_MAX, all_items},
+    Message, ObjectMembers, byte_chunks,
+    json_array::{RESULT_BLOCKS_MAX, all_items},
     jsonrpc::{MessagePart, span_in},
-    pieces,
 };
 
 /// The extension in the capabilities of a client.
@@ -29,14 +28,14 @@ pub const CAPABILITIES: &str =
 const SCHEME: &str = "ui://";
 
 /// Tells whether a client with these capabilities, JSON text, shows pages.
-pub fn are_taken(capabilities: &str) -> bool {
+pub fn takes_apps(capabilities: &str) -> bool {
     let extensions = ObjectMembers::one(capabilities, "extensions").and_then(ObjectMembers::read);
     extensions.is_some_and(|extensions| extensions.get(EXTENSION).is_some())
 }
 
 /// Tells whether a tool, JSON text, is there for pages and not for models. A client that shows no pages
 /// has no use for it.
-pub fn is_for_pages_alone(tool: &str) -> bool {
+pub fn is_app_only(tool: &str) -> bool {
     #[derive(Deserialize)]
     struct Tool {
         _meta: Meta,
@@ -139,7 +138,7 @@ fn exposed_at<'a>(
 
 fn edited(text: &str, edits: &[(Range<usize>, String)]) -> String {
     let edits = edits.iter().map(|(span, new)| (span.clone(), new.as_str()));
-    let bytes = pieces::splice(text.as_bytes(), edits);
+    let bytes = byte_chunks::splice(text.as_bytes(), edits);
     String::from_utf8(bytes.into()).expect("whole strings of UTF-8 are replaced by UTF-8")
 }
 
@@ -149,10 +148,10 @@ mod tests {
 
     #[test]
     fn a_client_shows_pages_if_it_names_the_extension() {
-        assert!(are_taken(CAPABILITIES));
-        assert!(are_taken(r#"{"extensions":{"io.modelcontextprotocol/ui":{}}}"#));
+        assert!(takes_apps(CAPABILITIES));
+        assert!(takes_apps(r#"{"extensions":{"io.modelcontextprotocol/ui":{}}}"#));
         for other in ["{}", r#"{"extensions":{}}"#, r#"{"io.modelcontextprotocol/ui":{}}"#, "7"] {
-            assert!(!are_taken(other), "{other}");
+            assert!(!takes_apps(other), "{other}");
         }
     }
 
@@ -169,9 +168,9 @@ mod tests {
             (r#"{"resourceUri":"ui://a"}"#, false),
             (r#"["visibility"]"#, false),
         ] {
-            assert_eq!(is_for_pages_alone(&tool(ui)), expected, "{ui}");
+            assert_eq!(is_app_only(&tool(ui)), expected, "{ui}");
         }
-        assert!(!is_for_pages_alone(r#"{"name":"a","description":"\"visibility\""}"#));
+        assert!(!is_app_only(r#"{"name":"a","description":"\"visibility\""}"#));
     }
 
     #[test]

@@ -10,9 +10,9 @@ use serde_json::value::RawValue;
 
 use super::{
     ByteChunks, Message, MessageKind, ParseError,
-    items::first_items,
+    json_array::first_items,
     jsonrpc::{self, MessagePart},
-    mcp::method,
+    payloads::method,
 };
 
 /// Messages that came together, at least one of them.
@@ -51,7 +51,7 @@ pub enum BatchError {
 
 impl Batch {
     /// Tells whether a body is to be read as a batch.
-    pub fn is_one(bytes: &[u8]) -> bool {
+    pub fn is_batch(bytes: &[u8]) -> bool {
         bytes.trim_ascii_start().starts_with(b"[")
     }
 

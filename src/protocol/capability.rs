@@ -1,6 +1,6 @@
 //! What a client has said that it can be asked for.
 
-use super::{Message, ObjectMembers, mcp::method};
+use super::{Message, ObjectMembers, payloads::method};
 
 /// Tells whether a client with these capabilities, JSON text, can be asked this. What we do not know
 /// may be asked of any client that can be told from others.

@@ -13,9 +13,9 @@ use serde::{Deserialize, Deserializer, de::IgnoredAny};
 use serde_json::value::RawValue;
 
 use super::{
-    depth::{self, DEPTH_MAX},
-    mcp::method,
-    pieces::ByteChunks,
+    byte_chunks::ByteChunks,
+    nesting_depth::{self, DEPTH_MAX},
+    payloads::method,
     span::Span,
 };
 
@@ -250,7 +250,7 @@ impl Message {
 
     /// Tells whether arrays and objects in it are nested deeper than [`DEPTH_MAX`] levels.
     pub fn is_too_deep(&self) -> bool {
-        depth::is_too_deep(&self.bytes)
+        nesting_depth::is_too_deep(&self.bytes)
     }
 
     /// Returns what kind of message it is.

@@ -2,7 +2,7 @@
 
 use bytes::{Bytes, BytesMut};
 
-use super::{RpcError, error::INVALID_REQUEST};
+use super::{RpcError, rpc_error::INVALID_REQUEST};
 
 /// How much of the head and of the tail of a line that was too long is kept, in bytes.
 ///

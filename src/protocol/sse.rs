@@ -5,7 +5,7 @@ use std::{iter, time::Duration};
 use bytes::{Buf as _, Bytes, BytesMut};
 
 pub use super::ndjson::on_one_line;
-use super::{ByteChunks, ndjson::OversizedLine, pieces::COPIED_MAX};
+use super::{ByteChunks, byte_chunks::COPIED_MAX, ndjson::OversizedLine};
 
 /// What keeps a silent stream alive: a comment, which every parser ignores.
 pub const KEEP_ALIVE: Bytes = Bytes::from_static(b": keep-alive\n\n");

@@ -6,10 +6,9 @@
 use serde_json::Value;
 
 use super::{
-    Era, Message, ObjectMembers, RpcError,
-    error::INVALID_PARAMS,
-    mcp::{ListKind, ListPage, ServerProfile},
-    modern,
+    Era, Message, ObjectMembers, RpcError, client_meta,
+    payloads::{ListKind, ListPage, ServerProfile},
+    rpc_error::INVALID_PARAMS,
 };
 
 /// Asks how a task is doing, in both eras.
@@ -77,7 +76,7 @@ pub fn is_taken(capabilities: &str) -> bool {
     let extensions = ObjectMembers::read(capabilities);
     let extensions =
         extensions.as_ref().and_then(|all| ObjectMembers::read(all.get("extensions")?));
-    extensions.is_some_and(|extensions| extensions.get(modern::TASKS).is_some())
+    extensions.is_some_and(|extensions| extensions.get(client_meta::TASKS).is_some())
 }
 
 /// Returns the tools on a page of `tools/list`, the text of its result, that are called as tasks or
@@ -110,7 +109,7 @@ impl ServerProfile {
         let Some(capabilities) = self.result.get("capabilities") else { return false };
         match self.era() {
             Era::Legacy => capabilities["tasks"]["requests"]["tools"]["call"].is_object(),
-            Era::Modern => capabilities["extensions"][modern::TASKS].is_object(),
+            Era::Modern => capabilities["extensions"][client_meta::TASKS].is_object(),
         }
     }
 }
@@ -118,7 +117,7 @@ impl ServerProfile {
 /// Names the task that a result, or the parameters of a request, belong to by its id, JSON text, as
 /// the legacy era wants it.
 pub fn relate(members: &mut ObjectMembers<'_>, id: &str) {
-    members.set_within("_meta", RELATED, &format!(r#"{{"taskId":{id}}}"#));
+    members.set_in_object("_meta", RELATED, &format!(r#"{{"taskId":{id}}}"#));
 }
 
 /// Returns the result of a call, JSON text, with the id of the task that it is the result of, JSON
@@ -148,7 +147,7 @@ pub(super) fn narrow(capabilities: &mut Value, offer: TaskCapability) {
         TaskCapability::Nothing => {
             capabilities.remove("tasks");
             if let Some(Value::Object(extensions)) = capabilities.get_mut("extensions")
-                && extensions.remove(modern::TASKS).is_some()
+                && extensions.remove(client_meta::TASKS).is_some()
                 && extensions.is_empty()
             {
                 capabilities.remove("extensions");

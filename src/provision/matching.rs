@@ -155,12 +155,12 @@ pub struct MatchScore {
 
 impl MatchScore {
     /// Tells whether it is worth a mention.
-    pub fn is_worth_it(&self) -> bool {
+    pub fn is_relevant(&self) -> bool {
         self.confidence >= defaults::MATCH_CONFIDENCE_MIN
     }
 
     /// Tells whether it is worth no look elsewhere.
-    pub fn is_good(&self) -> bool {
+    pub fn is_sufficient(&self) -> bool {
         self.confidence >= defaults::MATCH_CONFIDENCE_GOOD
     }
 }
@@ -215,7 +215,7 @@ mod tests {
         let (_, fit) = best(&RequestedTask::new("list issues on github for managers", None));
         assert!((fit.confidence - 0.5).abs() < f64::EPSILON, "{fit:?}");
         assert_eq!(fit.to_string(), "covers issues, github; not list, managers");
-        assert!(fit.is_good() && fit.is_worth_it());
+        assert!(fit.is_sufficient() && fit.is_relevant());
     }
 
     #[test]

@@ -10,22 +10,22 @@
 //! of what a client says, nothing but a choice among these names gets through to the pool. The
 //! intent is compared with texts, and never is a command, an argument, a name or an address.
 
-mod added;
-mod answer;
+mod added_servers;
+mod candidates;
 mod matching;
-mod offer;
 mod provisioner;
 mod registry;
-mod remembered;
+mod remembered_tools;
+mod reply;
 mod request;
 mod trust;
 
-pub use answer::{
-    CallableTool, ExistingServer, ListedServer, MatchSource, ProvisionReply, ServerMatch,
-};
 pub use matching::{MatchScore, RequestedTask};
 pub use provisioner::Provisioner;
 #[doc(hidden)]
 pub use registry::read_page;
+pub use reply::{
+    CallableTool, ExistingServer, ListedServer, MatchSource, ProvisionReply, ServerMatch,
+};
 pub use request::ProvisionRequest;
 pub use trust::{LowConfidence, TrustVerdict, UntrustedNamespace};

@@ -10,8 +10,8 @@ use tokio::{task::spawn_blocking, time::timeout};
 
 use super::{
     CallableTool, MatchSource, ProvisionReply, ProvisionRequest, RequestedTask, ServerMatch,
-    added::{AddedServers, ServerSetChange},
-    offer::{Candidate, ProvisionOffer},
+    added_servers::{AddedServers, ServerSetChange},
+    candidates::{Candidate, ProvisionOffer},
     registry::{RegistryClient, RegistryResults},
 };
 use crate::{
@@ -19,11 +19,11 @@ use crate::{
     catalog::{Catalog, CatalogSnapshot, Listing},
     config::{Config, defaults, diff::ServerDiff},
     connection::ConnectionLimits,
+    error_report::chain,
     name::ServerName,
     pool::{Pool, ServerSlot},
-    protocol::mcp::ListItem,
-    redact::tame,
-    report::chain,
+    protocol::payloads::ListItem,
+    redact::sanitize,
     session::SessionRegistry,
 };
 
@@ -83,13 +83,13 @@ impl Provisioner {
         }
         let answer = self.at_hand(&offer, &wanted, request).await;
         match self.registry.load_full() {
-            Some(registry) if !answer.is_good() => {
+            Some(registry) if !answer.is_sufficient() => {
                 let RegistryResults { entries, failure } = registry.find(wanted.words()).await;
                 // There may be a thousand of them.
                 let listing = spawn_blocking(move || offer.listed(&wanted, &entries));
                 match listing.await {
-                    Ok(listed) => answer.and_listed(listed, failure),
-                    Err(error) => answer.and_listed(Vec::new(), Some(error.to_string())),
+                    Ok(listed) => answer.with_listed(listed, failure),
+                    Err(error) => answer.with_listed(Vec::new(), Some(error.to_string())),
                 }
             }
             Some(_) | None => answer,
@@ -155,7 +155,7 @@ impl Provisioner {
         offer
             .tools(wanted, &snapshot, None)
             .into_iter()
-            .filter(|(_, fit)| fit.is_worth_it())
+            .filter(|(_, fit)| fit.is_relevant())
             .filter_map(|(place, fit)| Some((snapshot.at(place)?, fit)))
             .filter(|((server, _), _)| self.pool.slot(server.name.as_str()).is_some())
             .take(defaults::MATCHES_MAX)
@@ -174,7 +174,7 @@ impl Provisioner {
             }
         }
         let slot = self.pool.slot(name.as_str())?;
-        self.sessions.tell_again();
+        self.sessions.reconcile_redeclared();
         Some(slot)
     }
 
@@ -215,7 +215,7 @@ impl Provisioner {
             }
             Err(reason) => {
                 // Much of it is in the words of the server.
-                let reason = tame(&reason);
+                let reason = sanitize(&reason);
                 tracing::warn!(mcp_server = %found.name, %reason, "added server has no tools");
                 let message = format!("The server `{}` is of no use now: {reason}", found.name);
                 let mut failed = found.suggested();
@@ -268,7 +268,7 @@ impl Drop for News<'_> {
 fn registry_of(config: &Config, known: Option<Arc<RegistryClient>>) -> Option<Arc<RegistryClient>> {
     let rules = &config.provision;
     let declared = rules.registry.as_ref().filter(|_| rules.is_enabled)?;
-    let known = known.filter(|registry| registry.is(declared));
+    let known = known.filter(|registry| registry.is_declared_as(declared));
     Some(known.unwrap_or_else(|| Arc::new(RegistryClient::new(declared))))
 }
 

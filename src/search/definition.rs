@@ -131,7 +131,7 @@ fn text(value: Option<&RawValue>) -> Cow<'_, str> {
 }
 
 fn add(to: &mut String, text: &str) {
-    to.push_str(super::words::beginning(text, super::words::TEXT_BYTES_MAX));
+    to.push_str(super::tokenizer::beginning(text, super::tokenizer::TEXT_BYTES_MAX));
     to.push('\n');
 }
 

@@ -5,16 +5,16 @@ use std::{fmt, sync::Arc};
 use super::{
     AnalyzedServer, RankingStrategy, ScoreExplanation, ScorePart, SearchHit, SearchPattern,
     SearchQuery, Thesaurus, ToolPosition,
-    analyzed::AnalyzedTool,
-    best::TopTools,
-    document::{DocumentBuilder, FieldLengths},
-    evidence::{DocumentEvidence, TermEvidence},
-    keyword,
-    lexicon::TermDictionary,
-    names::{NameIndex, NamedTools},
-    request::QueryTerms,
-    vectors::ToolVectors,
-    weights::RankingWeights,
+    analyzed_server::AnalyzedTool,
+    document_builder::{DocumentBuilder, FieldLengths},
+    keyword_ranking,
+    name_index::{NameIndex, NamedTools},
+    query_terms::QueryTerms,
+    ranking_weights::RankingWeights,
+    term_dictionary::TermDictionary,
+    term_evidence::{DocumentEvidence, TermEvidence},
+    tool_vectors::ToolVectors,
+    top_tools::TopTools,
 };
 
 /// All tools of all servers, ready to be searched.
@@ -105,7 +105,7 @@ impl SearchIndex {
         let mut named = self.named(query);
         let (mut parts, most) = match query.strategy {
             RankingStrategy::Keyword => {
-                let words = keyword::KeywordQuery::of(query.text);
+                let words = keyword_ranking::KeywordQuery::of(query.text);
                 named = self.unseen_by(&words, named);
                 (words.parts(tool), words.most())
             }
@@ -130,7 +130,7 @@ impl SearchIndex {
     }
 
     fn by_keyword(&self, query: &SearchQuery<'_>) -> Vec<SearchHit> {
-        let words = keyword::KeywordQuery::of(query.text);
+        let words = keyword_ranking::KeywordQuery::of(query.text);
         let mut ranking =
             Ranking::new(query, self.unseen_by(&words, self.named(query)), words.most());
         for (number, tool) in self.tools(query.server) {
@@ -148,7 +148,7 @@ impl SearchIndex {
         for number in self.candidates(query, &found, &ranking.named) {
             ranking.put(number, f64::from(found.worth.at(number)));
         }
-        let asked = self.asked(&request);
+        let asked = self.query_weight(&request);
         self.hits(ranking, |number, _| confidence(found.covered.at(number), asked))
     }
 
@@ -156,7 +156,7 @@ impl SearchIndex {
         let request = QueryTerms::read(query.text, &self.words.lexicon, &self.words.weights);
         let found = self.words.of_tools.find(&request, &self.words.weights);
         let servers = self.words.of_servers.find(&request, &self.words.weights);
-        let asked = self.asked(&request);
+        let asked = self.query_weight(&request);
         let similar = self.vectors.similar(query.vector);
         let score = |number: u32| {
             let score = ToolScore {
@@ -199,7 +199,7 @@ impl SearchIndex {
     }
 
     /// Returns `named` where the plain ranking does not put them first by itself.
-    fn unseen_by(&self, words: &keyword::KeywordQuery, named: NamedTools) -> NamedTools {
+    fn unseen_by(&self, words: &keyword_ranking::KeywordQuery, named: NamedTools) -> NamedTools {
         let is_seen = named.numbers().any(|number| words.is_name_of(self.numbered(number)));
         if is_seen { NamedTools::default() } else { named }
     }
@@ -211,14 +211,18 @@ impl SearchIndex {
             coverage: 1.0,
             server: self.words.of_servers.most(request, &self.words.weights),
             similarity: 1.0,
-            asked: f64::from(self.asked(request)),
+            asked: f64::from(self.query_weight(request)),
         };
         most.sum(&self.words.weights)
     }
 
     /// Returns what all words of a request ask for together.
-    pub(super) fn asked(&self, request: &QueryTerms) -> f32 {
-        request.words.iter().map(|word| self.words.of_tools.asked(word, &self.words.weights)).sum()
+    pub(super) fn query_weight(&self, request: &QueryTerms) -> f32 {
+        request
+            .words
+            .iter()
+            .map(|word| self.words.of_tools.word_weight(word, &self.words.weights))
+            .sum()
     }
 
     fn hits(&self, ranking: Ranking, confidence: impl Fn(u32, f64) -> f64) -> Vec<SearchHit> {
@@ -295,7 +299,7 @@ impl Ranking {
     /// Puts in a tool with what it is worth but for its name.
     fn put(&mut self, number: u32, worth: f64) {
         let called = self.named.of(number);
-        self.best.put(number, worth + called.map_or(0.0, |called| called.weight() * self.most));
+        self.best.insert(number, worth + called.map_or(0.0, |called| called.weight() * self.most));
     }
 }
 

@@ -18,37 +18,37 @@
 //! What it calls the similarity of concepts comes from a thesaurus that people wrote
 //! ([`Thesaurus`]), and from no model.
 
-mod analyzed;
-mod bearing;
-mod best;
+mod analyzed_server;
+mod bigram_filter;
 mod definition;
-mod document;
-mod evidence;
+mod document_builder;
 mod explanation;
 mod index;
-mod keyword;
-mod lexicon;
-mod names;
-mod pairs;
-mod parts;
+mod keyword_ranking;
+mod name_index;
 mod pattern;
 mod postings;
 mod query;
-mod request;
-mod sparse;
-mod spelling;
-mod stem;
+mod query_terms;
+mod ranking_weights;
+mod relevance_terms;
+mod score_parts;
+mod sparse_scores;
+mod spelling_correction;
+mod stemmer;
+mod term_dictionary;
+mod term_evidence;
 mod thesaurus;
-mod vectors;
-mod weights;
-mod words;
+mod tokenizer;
+mod tool_vectors;
+mod top_tools;
 
-pub use analyzed::{AnalyzedServer, TextField};
-pub use bearing::{RelevanceTerms, bearing};
+pub use analyzed_server::{AnalyzedServer, TextField};
 pub use explanation::{ScoreExplanation, ScorePart};
 pub use index::SearchIndex;
 pub use pattern::{SearchPattern, SearchPatternError};
 pub use query::{RankingStrategy, SearchHit, SearchQuery, ToolPosition};
+pub use relevance_terms::{RelevanceTerms, bearing};
 pub use thesaurus::Thesaurus;
 
 #[cfg(test)]

@@ -9,10 +9,10 @@ use std::{
 };
 
 use super::{
-    lexicon::TermDictionary,
-    stem::Stemmer,
-    weights::RankingWeights,
-    words::{self, TextKind, WordForm},
+    ranking_weights::RankingWeights,
+    stemmer::Stemmer,
+    term_dictionary::TermDictionary,
+    tokenizer::{self, TextKind, WordForm},
 };
 
 /// The longest phrase, in words that carry meaning. Ours.
@@ -152,7 +152,7 @@ impl ThesaurusEntry {
 
     fn of(text: &str, weight: f32, only_asks: bool, known: &Stemmer) -> Option<Self> {
         let mut stems: Vec<Box<str>> = Vec::new();
-        words::each(text, TextKind::Prose, |word, form| {
+        tokenizer::each(text, TextKind::Prose, |word, form| {
             let stem = known.of(word).filter(|_| form == WordForm::Plain);
             stems.extend(stem.map(Box::from));
         });

@@ -41,7 +41,7 @@ impl<K: Clone + Eq + Hash, V: Clone> ColdStart<K, V> {
     }
 
     /// Returns `value` if it is to be sent now; otherwise stores it in place of the last one of `key`.
-    pub(super) fn pass(&mut self, key: K, value: V, now: Duration) -> Option<V> {
+    pub(super) fn hold_or_send(&mut self, key: K, value: V, now: Duration) -> Option<V> {
         if self.cold_until.is_none() {
             return Some(value);
         }
@@ -72,7 +72,7 @@ impl<K: Clone + Eq + Hash, V: Clone> ColdStart<K, V> {
     }
 
     /// Returns the time of the next [`observe`](Self::observe), or `None` outside a cold start.
-    pub(super) fn next_look(&self, now: Duration) -> Option<Duration> {
+    pub(super) fn next_observation(&self, now: Duration) -> Option<Duration> {
         self.cold_until.map(|_| now + defaults::COLD_START_QUIET / 4)
     }
 }
@@ -92,7 +92,7 @@ mod tests {
             let at = Duration::from_millis(now);
             start.observe(now < end, at);
             let is_told = !start.take(at).is_empty()
-                | (arrivals.contains(&now) && start.pass('a', (), at).is_some());
+                | (arrivals.contains(&now) && start.hold_or_send('a', (), at).is_some());
             told.extend(is_told.then_some(now));
         }
         told
@@ -121,11 +121,14 @@ mod tests {
     fn each_key_is_told_by_itself_and_the_last_value_counts() {
         let mut start = ColdStart::default();
         start.observe(true, SECOND);
-        assert_eq!(start.pass('a', 1, SECOND), Some(1));
-        assert_eq!(start.pass('b', 2, SECOND), Some(2));
-        assert_eq!((start.pass('a', 3, SECOND), start.pass('a', 4, SECOND)), (None, None));
-        assert!(start.take(SECOND).is_empty() && start.next_look(SECOND).is_some());
+        assert_eq!(start.hold_or_send('a', 1, SECOND), Some(1));
+        assert_eq!(start.hold_or_send('b', 2, SECOND), Some(2));
+        assert_eq!(
+            (start.hold_or_send('a', 3, SECOND), start.hold_or_send('a', 4, SECOND)),
+            (None, None)
+        );
+        assert!(start.take(SECOND).is_empty() && start.next_observation(SECOND).is_some());
         start.observe(false, 2 * SECOND);
-        assert_eq!((start.take(2 * SECOND), start.next_look(2 * SECOND)), (vec![4], None));
+        assert_eq!((start.take(2 * SECOND), start.next_observation(2 * SECOND)), (vec![4], None));
     }
 }

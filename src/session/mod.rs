@@ -33,41 +33,41 @@ use crate::{
     pool::ClientDemand,
     protocol::{
         Era, LoggingLevel, Message, apps, capability,
+        client_meta::ClientMeta,
         jsonrpc::MessagePart,
-        mcp::{ListKind, method},
-        modern::ClientMeta,
+        payloads::{ListKind, method},
         task,
     },
 };
 
-mod backlog;
+mod answer_backlog;
 mod cold_start;
 mod debounce;
-mod ended;
-mod find;
-mod hold;
-pub mod key;
-mod kind;
+mod ended_sessions;
+mod ephemeral;
+mod held_call_store;
+mod held_calls;
+mod lookup;
 mod outbox;
-mod parked;
-mod passing;
 mod registry;
-mod removal;
-mod resumable;
-mod running;
+mod resumable_stream;
+mod running_requests;
+mod scope;
+mod server_removal;
+pub mod signing_key;
 mod ticket;
 
 pub use debounce::Debounce;
-pub use find::SessionLookupError;
-pub use hold::ResumeOutcome;
-pub use key::state_directory;
-use kind::SessionScope;
+pub use ephemeral::EphemeralSession;
+pub use held_call_store::ResumeOutcome;
+pub use lookup::SessionLookupError;
 use outbox::SessionOutbox;
 pub use outbox::{EventId, OutboxItem, OutboxReader};
-pub use passing::EphemeralSession;
-pub use registry::{SessionRegistry, WatchRefusal, until};
-pub use resumable::{ResumableStream, StreamRemainder};
-pub use running::RunningRequest;
+pub use registry::{SessionRegistry, WatchRefusal, sleep_until};
+pub use resumable_stream::{ResumableStream, StreamRemainder};
+pub use running_requests::RunningRequest;
+use scope::SessionScope;
+pub use signing_key::state_directory;
 pub use ticket::{SessionSigner, SessionTicket};
 
 /// Which servers a session is about.
@@ -98,10 +98,10 @@ pub struct Session {
 struct Memory {
     level: Option<LoggingLevel>,
     watched: BTreeSet<(ServerName, String)>,
-    running: Vec<running::RunningEntry>,
+    running: Vec<running_requests::RunningEntry>,
     asked: HashMap<u64, Asked>,
     /// The streams of answers that the client can resume.
-    resumable: Vec<Arc<resumable::ResumableShared>>,
+    resumable: Vec<Arc<resumable_stream::ResumableShared>>,
     n_numbers: u64,
 }
 
@@ -397,7 +397,7 @@ impl Session {
 
     /// Tells whether the client ever opened a stream: what it was not told of it may still read.
     fn has_listened(&self) -> bool {
-        self.outbox.has_begun()
+        self.outbox.was_opened()
     }
 
     /// Puts a question down that came without any request of the client.
@@ -417,7 +417,7 @@ impl Session {
     }
 
     fn is_in_use(&self) -> bool {
-        if self.kind.is_passing() || self.outbox.is_read() {
+        if self.kind.is_ephemeral() || self.outbox.is_read() {
             return true;
         }
         let memory = self.memory();

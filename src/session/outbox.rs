@@ -134,7 +134,7 @@ impl State {
     }
 
     /// Drops what was read.
-    fn forget_read(&mut self) {
+    fn drop_read(&mut self) {
         while self.before_first() < self.read
             && let Some(message) = self.kept.pop_front()
         {
@@ -167,7 +167,7 @@ impl SessionOutbox {
     /// Drops what was read: a client whose stream broke just then misses it.
     pub(super) fn forget_read(&self) {
         if let Some(state) = &mut *self.state() {
-            state.forget_read();
+            state.drop_read();
         }
     }
 
@@ -186,7 +186,7 @@ impl SessionOutbox {
     }
 
     /// Tells whether a stream was ever opened, so that events are kept for it or the next one.
-    pub(super) fn has_begun(&self) -> bool {
+    pub(super) fn was_opened(&self) -> bool {
         self.state().is_some()
     }
 

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Debounce, Notice, ServerScope, Session, SessionSigner, SessionTicket, cold_start::ColdStart,
-    ended::EndedSessions, hold::HeldCallStore,
+    ended_sessions::EndedSessions, held_call_store::HeldCallStore,
 };
 use crate::{
     budget::{self, ReclaimableMemory},
@@ -27,7 +27,7 @@ use crate::{
     connection::{Announcement, SessionOwner, SideMessage},
     name::ServerName,
     pool::{ClientDemand, Pool, ServerSlot},
-    protocol::{LoggingLevel, Message, mcp::ListKind},
+    protocol::{LoggingLevel, Message, payloads::ListKind},
 };
 
 /// What clients are told at the end of its window: each the same only once in it.
@@ -57,7 +57,7 @@ pub struct SessionRegistry {
 
 impl ReclaimableMemory for SessionRegistry {
     fn reclaim(&self) {
-        self.read().values().for_each(|session| session.forget_read());
+        self.read().values().for_each(|session| session.drop_read());
     }
 }
 
@@ -78,7 +78,7 @@ impl SessionRegistry {
             n_passing: AtomicUsize::new(0),
         });
         let comfort: Weak<Self> = Arc::downgrade(&sessions);
-        budget::global().reclaims(comfort);
+        budget::global().register_reclaimable(comfort);
         sessions
     }
 
@@ -89,7 +89,7 @@ impl SessionRegistry {
 
     /// Tells clients from now on of changes as `news` says: after how long, and those that find
     /// tools by search whether at all.
-    pub fn tell_as(&self, news: &config::ToolsConfig) {
+    pub fn set_notice_policy(&self, news: &config::ToolsConfig) {
         self.news.store(Arc::new(news.clone()));
     }
 
@@ -110,7 +110,7 @@ impl SessionRegistry {
     }
 
     /// Tells whether nobody has used a session for as long as one is known.
-    pub(super) fn is_over(&self, session: &Session, now: Instant) -> bool {
+    pub(super) fn is_expired(&self, session: &Session, now: Instant) -> bool {
         let used = Duration::from_millis(session.used_ms.load(Ordering::Relaxed));
         let age = now.duration_since(self.since).saturating_sub(used);
         age >= self.rules.load().timeout && !session.is_in_use()
@@ -153,7 +153,8 @@ impl SessionRegistry {
         }
         let slots = self.pool.slots();
         let meant = slots.values().filter(|slot| session.scope.covers(slot.name()));
-        let told = meant.map(|slot| slot.want(session.owner(), || self.wants(slot, session)));
+        let told = meant
+            .map(|slot| slot.set_demand(session.owner(), || self.client_demand(slot, session)));
         futures_util::future::join_all(told).await;
     }
 
@@ -181,12 +182,12 @@ impl SessionRegistry {
             memory.watched.insert(watched.clone());
         }
         let owner = session.owner();
-        slot.want(owner, || self.wants(slot, session)).await;
+        slot.set_demand(owner, || self.client_demand(slot, session)).await;
         match slot.refusal(owner, uri) {
             None => Ok(()),
             Some(error) => {
                 session.memory().watched.remove(&watched);
-                slot.want(owner, || self.wants(slot, session)).await;
+                slot.set_demand(owner, || self.client_demand(slot, session)).await;
                 Err(WatchRefusal::ByServer(error))
             }
         }
@@ -216,7 +217,7 @@ impl SessionRegistry {
             }
         }
         let owner = session.owner();
-        let settling = self.settle(session, slot);
+        let settling = self.reconcile(session, slot);
         let _goes_on_in_the_background =
             time::timeout(defaults::SUBSCRIBE_PATIENCE, settling).await;
         let n_accepted = accepted.len();
@@ -229,7 +230,7 @@ impl SessionRegistry {
         });
         if accepted.len() < n_accepted {
             // Nobody has to wait until what is not watched is not wanted any more.
-            slot.want_soon(owner, || self.wants(slot, session));
+            slot.set_demand_in_background(owner, || self.client_demand(slot, session));
         }
         accepted
     }
@@ -241,26 +242,26 @@ impl SessionRegistry {
     /// Safe: it is ended all the same.
     pub async fn unwatch(&self, session: &Session, slot: &ServerSlot, uri: &str) {
         session.memory().watched.remove(&(slot.name().clone(), uri.to_owned()));
-        slot.want(session.owner(), || self.wants(slot, session)).await;
+        slot.set_demand(session.owner(), || self.client_demand(slot, session)).await;
     }
 
     /// Tells servers that were declared anew what their clients want.
-    pub fn tell_again(&self) {
+    pub fn reconcile_redeclared(&self) {
         for slot in self.pool.slots().values() {
-            if slot.is_owned() {
+            if slot.is_per_session() {
                 let sessions: Vec<_> = self.read().values().cloned().collect();
                 for session in sessions.iter().filter(|found| found.scope.covers(slot.name())) {
-                    slot.want_soon(session.owner(), || session.wants(slot.name()));
+                    slot.set_demand_in_background(session.owner(), || session.wants(slot.name()));
                 }
             } else {
-                slot.want_soon(None, || self.wanted_of(slot));
+                slot.set_demand_in_background(None, || self.wanted_of(slot));
             }
         }
     }
 
     /// Returns what the clients of the connection that `session` has to the server want of it.
-    pub(super) fn wants(&self, slot: &ServerSlot, session: &Session) -> ClientDemand {
-        if slot.is_owned() {
+    pub(super) fn client_demand(&self, slot: &ServerSlot, session: &Session) -> ClientDemand {
+        if slot.is_per_session() {
             return session.wants(slot.name());
         }
         self.wanted_of(slot)
@@ -282,7 +283,7 @@ impl SessionRegistry {
         session.outbox.close();
         if let Some(owner) = session.owner() {
             // First, so that no request which still runs makes a connection after that.
-            owner.leave();
+            owner.close();
             self.pool.release(owner);
         }
         let (had_level, watched) = {
@@ -296,15 +297,15 @@ impl SessionRegistry {
             for slot in self.pool.slots().values() {
                 let is_meant = (had_level && session.scope.covers(slot.name()))
                     || watched.iter().any(|(server, _)| server == slot.name());
-                if is_meant && !slot.is_owned() {
-                    slot.want_soon(None, || self.wanted_of(slot));
+                if is_meant && !slot.is_per_session() {
+                    slot.set_demand_in_background(None, || self.wanted_of(slot));
                 }
             }
         }
     }
 
     /// Tells whether a client would hear what `server` says on the connection of `owner`, or of all.
-    pub fn is_heard(&self, server: &ServerName, owner: Option<&SessionOwner>) -> bool {
+    pub fn has_listener(&self, server: &ServerName, owner: Option<&SessionOwner>) -> bool {
         let is_meant = |session: &Session| match owner {
             Some(_) => session.owner() == owner,
             None => session.scope.covers(server),
@@ -339,9 +340,9 @@ impl SessionRegistry {
                     self.shelf.clear();
                     return;
                 }
-                never = self.shelf.sweep() => match never {},
+                never = self.shelf.run_expiry() => match never {},
                 Some(announcement) = announcements.recv() => self.announce(announcement, &mut held),
-                () = until(self.since, held.next_end().into_iter().chain(next_look).min()) => {
+                () = sleep_until(self.since, held.next_end().into_iter().chain(next_look).min()) => {
                     let now = self.since.elapsed();
                     cold.observe(self.pool.is_starting(), now);
                     for (session, notice, message) in cold.take(now) {
@@ -351,14 +352,14 @@ impl SessionRegistry {
                         let said = (session, key.1.clone(), message);
                         let is_merged = !matches!(said.0.scope, ServerScope::One(_));
                         let passed = match key.1 {
-                            Notice::Changed(_) if is_merged => cold.pass(key, said, now),
+                            Notice::Changed(_) if is_merged => cold.hold_or_send(key, said, now),
                             Notice::Changed(_) | Notice::Updated(..) => Some(said),
                         };
                         if let Some((session, notice, message)) = passed {
                             session.say(&notice, message);
                         }
                     }
-                    next_look = cold.next_look(now);
+                    next_look = cold.next_observation(now);
                 }
                 _ = sweep.tick() => self.sweep(Instant::now()),
             }
@@ -401,7 +402,7 @@ impl SessionRegistry {
             if session.is_in_use() {
                 session.touch(now, self.since);
             }
-            let is_over = self.is_over(session, now);
+            let is_over = self.is_expired(session, now);
             if is_over {
                 ended.push((Arc::clone(id), Arc::clone(session)));
             }
@@ -442,7 +443,7 @@ pub enum WatchRefusal {
 /// # Cancel safety
 ///
 /// Safe.
-pub async fn until(since: Instant, moment: Option<Duration>) {
+pub async fn sleep_until(since: Instant, moment: Option<Duration>) {
     match moment {
         Some(moment) => time::sleep_until(since + moment).await,
         None => std::future::pending().await,

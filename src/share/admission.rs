@@ -120,7 +120,7 @@ impl Admission {
             }
             // Those that wait hold as few: the newcomer waits its turn.
             if state.queue.n_waiting() == 0 && state.may_hold(self.capacity, holder, now) {
-                state.queue.hold(holder);
+                state.queue.add(holder);
                 state.n_held += 1;
                 return Some(AdmissionPermit { admission: Arc::clone(self), holder });
             }

@@ -262,14 +262,14 @@ impl EvictablePermit {
     }
 
     /// Notes that its holder has sent something acceptable.
-    pub fn prove(&self) {
-        if !self.is_proven() {
+    pub fn trust(&self) {
+        if !self.is_trusted() {
             self.usage.is_proven.store(true, Ordering::Relaxed);
         }
     }
 
     /// Tells whether its holder has sent something acceptable.
-    pub fn is_proven(&self) -> bool {
+    pub fn is_trusted(&self) -> bool {
         self.usage.is_proven.load(Ordering::Relaxed)
     }
 

@@ -118,7 +118,7 @@ impl<T> Default for FairQueue<T> {
 
 impl<T> FairQueue<T> {
     /// Counts one more for `holder`, which did not wait.
-    pub fn hold(&mut self, holder: Holder) {
+    pub fn add(&mut self, holder: Holder) {
         self.change(holder, Change::Hold);
     }
 

@@ -57,7 +57,7 @@ impl StatusBoard {
     /// # Cancel safety
     ///
     /// Safe.
-    pub async fn weigh(&self, servers: &mut [ServerState]) -> MemoryFigures {
+    pub async fn measure(&self, servers: &mut [ServerState]) -> MemoryFigures {
         let homes = self.homes();
         let permit = Arc::clone(&self.scales.0);
         let measuring = async {
@@ -98,5 +98,5 @@ fn measure(homes: &[MemoryOwner], until: Instant) -> Measured {
         let all: Vec<u64> = trees.chain(unit).collect();
         (!all.is_empty()).then(|| (home.server.clone(), all.iter().sum()))
     };
-    Measured { own: memory::own(), servers: homes.iter().filter_map(of).collect() }
+    Measured { own: memory::own_memory(), servers: homes.iter().filter_map(of).collect() }
 }

@@ -103,7 +103,7 @@ impl StatusBoard {
             server_info: profile.and_then(|profile| profile.server_info()).cloned(),
             capabilities: said("capabilities"),
             instructions: said("instructions").and_then(|text| text.as_str().map(str::to_owned)),
-            restart_count: slot.losses().min(found.generation.saturating_sub(1)),
+            restart_count: slot.n_lost().min(found.generation.saturating_sub(1)),
             last_health_check: found.traffic.last_check_ms.and_then(ago),
             last_health_check_ago_ms: found.traffic.last_check_ms,
             consecutive_failures: found.traffic.missed_pings,
@@ -183,7 +183,7 @@ fn redacted(server: &ServerConfig) -> Value {
         TransportConfig::Unit { socket, unit } => json!({ "socket": socket, "unit": unit }),
         TransportConfig::Http { url, headers } => {
             let headers: Map<String, Value> = headers.iter().map(hidden).collect();
-            json!({ "url": config::url::shown(&url.to_string()), "headers": headers })
+            json!({ "url": config::url::without_secrets(&url.to_string()), "headers": headers })
         }
     };
     config["sharing"] = json!(server.sharing.name());

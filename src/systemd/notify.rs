@@ -40,7 +40,7 @@ pub fn status(status: &str) {
 }
 
 /// Feeds the watchdog.
-pub fn alive() {
+pub fn feed_watchdog() {
     send(&[NotifyState::Watchdog]);
 }
 

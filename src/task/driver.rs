@@ -19,7 +19,7 @@ use crate::{
     config::defaults,
     holder::Holder,
     pool::ServerSlot,
-    protocol::{Message, mcp::ListItem},
+    protocol::{Message, payloads::ListItem},
     view::Views,
 };
 
@@ -155,7 +155,7 @@ impl TaskDriver {
                 let gone = self.store().insert(task);
                 self.forget(gone).await;
                 let orders = self.expect_orders(&id);
-                self.drivers.spawn(Arc::clone(self).find_again(id, server, orders));
+                self.drivers.spawn(Arc::clone(self).recover(id, server, orders));
             } else {
                 let message = "the service was restarted while the call ran".to_owned();
                 task.end(TaskEnd::Unknown { message }, now_ms);
@@ -205,7 +205,7 @@ impl TaskDriver {
     /// # Cancel safety
     ///
     /// Dropped halfway, nothing is forgotten any more, and those that run are not waited for.
-    pub async fn keep(self: Arc<Self>, stop: CancellationToken, hurry: CancellationToken) {
+    pub async fn supervise(self: Arc<Self>, stop: CancellationToken, hurry: CancellationToken) {
         let mut changes = self.changes.subscribe();
         loop {
             self.store().expire_after(self.views.config().tasks.expiry);
@@ -274,7 +274,7 @@ impl TaskDriver {
     /// # Cancel safety
     ///
     /// Safe.
-    pub async fn look(&self, id: &str) -> Option<TaskRecord> {
+    pub async fn poll_server(&self, id: &str) -> Option<TaskRecord> {
         let (told, known) = oneshot::channel();
         if self.order(id, TaskCommand::Look(told)).await {
             let _ended_meanwhile = known.await;
@@ -339,7 +339,7 @@ impl TaskDriver {
     }
 
     /// Takes note of what happened to a call, and has it on the disk if a restart has to know it.
-    pub(super) async fn happened(&self, id: &str, event: TaskEvent) {
+    pub(super) async fn record_event(&self, id: &str, event: TaskEvent) {
         let is_kept = matches!(event, TaskEvent::Accepted(_) | TaskEvent::Ended(_));
         if let TaskEvent::Ended(_) = event {
             let mut all = self.orders.lock().unwrap_or_else(PoisonError::into_inner);

@@ -14,13 +14,13 @@
 
 mod driver;
 mod record;
-mod run;
-mod shelf;
 mod status;
 mod store;
+mod task_files;
+mod task_run;
 
 pub use driver::{CancelError, TaskDriver, TaskStartError, TaskWork};
 pub use record::{TaskOutcome, TaskRecord, UpstreamTask};
-pub use shelf::TaskFiles;
 pub use status::TaskStatus;
 pub use store::{TaskEnd, TaskEvent, TaskLimits, TaskStore};
+pub use task_files::TaskFiles;

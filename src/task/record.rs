@@ -95,7 +95,7 @@ impl TaskRecord {
 
     /// Returns what an operator is told of it, without its outcome. It is kept for `expiry` after its
     /// end.
-    pub fn told(&self, expiry: Duration) -> Value {
+    pub fn to_operator_json(&self, expiry: Duration) -> Value {
         let expiry_ms = u64::try_from(expiry.as_millis()).unwrap_or(u64::MAX);
         let mut told = json!({
             "taskId": self.id,

@@ -49,7 +49,7 @@ impl TlsIdentity {
     /// # Errors
     ///
     /// [`TlsIdentityError`] names the file and what is wrong with it.
-    pub fn wanted(
+    pub fn load_configured(
         tls: Option<&TlsConfig>,
         credentials: Option<&Path>,
     ) -> Result<Option<Self>, TlsIdentityError> {

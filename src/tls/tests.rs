@@ -5,7 +5,7 @@ use std::{fs, os::unix::fs::PermissionsExt as _, path::PathBuf};
 use tempfile::TempDir;
 
 use super::*;
-use crate::report::chain;
+use crate::error_report::chain;
 
 const EC_CERTIFICATE: &str = include_str!("fixtures/ec-certificate.pem");
 const EC_SEC1: &str = include_str!("fixtures/ec-sec1.pem");

@@ -15,16 +15,16 @@ use serde_json::Value;
 
 use crate::config::defaults;
 
-mod names;
-mod reader;
-mod shape;
+mod schema_reader;
 #[cfg(test)]
 mod tests;
+mod type_names;
+mod type_shape;
 mod writer;
 
-use names::TypeNames;
-use reader::SchemaReader;
-use shape::NamedType;
+use schema_reader::SchemaReader;
+use type_names::TypeNames;
+use type_shape::NamedType;
 use writer::{comment, quoted};
 
 /// A tool whose types are declared.

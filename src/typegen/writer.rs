@@ -2,7 +2,7 @@
 //!
 //! Pure.
 
-use super::shape::{NamedType, ObjectMember, TypeShape};
+use super::type_shape::{NamedType, ObjectMember, TypeShape};
 use crate::{config::defaults, redact};
 
 /// Returns the declaration of a type.
@@ -94,7 +94,7 @@ pub(super) fn quoted(text: &str) -> String {
     let json = serde_json::Value::from(text).to_string();
     // A line may not end within it, and a reader is not to be led astray.
     let is_strange =
-        |found: char| matches!(found, '\u{2028}' | '\u{2029}') || redact::is_unruly(found);
+        |found: char| matches!(found, '\u{2028}' | '\u{2029}') || redact::is_control(found);
     if !json.contains(is_strange) {
         return json;
     }
@@ -113,7 +113,7 @@ pub(super) fn comment(description: Option<&str>, tags: &[String], depth: usize) 
         let text = text.trim();
         let shown = redact::cut(text, defaults::TYPEGEN_COMMENT_BYTES_MAX);
         let is_line_end = |found: char| matches!(found, '\r' | '\u{2028}' | '\u{2029}');
-        let told = redact::tame(shown).replace(is_line_end, " ").replace("*/", "*\\/");
+        let told = redact::sanitize(shown).replace(is_line_end, " ").replace("*/", "*\\/");
         lines.extend(told.lines().map(|line| line.trim_end().to_owned()));
         if shown.len() < text.len() {
             lines.push("[…]".to_owned());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Views;
 use crate::{
     call::{AttemptOutcome, CallContinuation, CallError, NextAction},
-    compute::StopFlag,
+    compute_pool::StopFlag,
     connection::SessionOwner,
     name::ServerName,
     pool::ServerSlot,

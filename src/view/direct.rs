@@ -7,10 +7,9 @@ use serde_json::{Map, Value, json};
 use super::{
     RequestOutcome, Views, alias, answer,
     apps::AppPageRead,
+    completion_reference::{self, CompletionReference},
     merge::MergedList,
-    missing, own_profile,
-    reference::{self, CompletionReference},
-    shown,
+    missing, own_profile, shown,
 };
 use crate::{
     call::{CallContinuation, CallError},
@@ -21,9 +20,9 @@ use crate::{
     pool::ServerSlot,
     protocol::{
         Message,
+        client_meta::TASKS,
         jsonrpc::MessagePart,
-        mcp::{self, ListKind, method},
-        modern::TASKS,
+        payloads::{self, ListKind, method},
     },
     session::Session,
 };
@@ -146,7 +145,7 @@ impl Views {
         match reference {
             CompletionReference::Prompt(qualified) => {
                 let (slot, prompt) = self.item(session, ListKind::Prompts, &qualified).await?;
-                let renamed = reference::renamed(
+                let renamed = completion_reference::renamed(
                     text.unwrap_or_default(),
                     &CompletionReference::Prompt(prompt),
                 );
@@ -155,7 +154,7 @@ impl Views {
             CompletionReference::Resource(uri) => {
                 let (owner, limits) = (self.lister(session), self.limits());
                 if let Some((slot, own)) = self.place_of_page(&uri, owner).await {
-                    let renamed = reference::renamed(
+                    let renamed = completion_reference::renamed(
                         text.unwrap_or_default(),
                         &CompletionReference::Resource(own),
                     );
@@ -249,7 +248,7 @@ impl Views {
                     return era::legacy_list(page, list);
                 }
                 let page = era::modern_list(page, list);
-                era::decorate(&page, list.method(), Some(mcp::implementation_text()))
+                era::decorate(&page, list.method(), Some(payloads::implementation_text()))
             });
             (page, std::mem::take(&mut merged.collisions))
         };

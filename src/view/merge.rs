@@ -14,7 +14,7 @@ use crate::{
     name::ServerName,
     protocol::{
         apps,
-        mcp::{ListItem, ListKind},
+        payloads::{ListItem, ListKind},
     },
 };
 
@@ -69,7 +69,7 @@ impl<'a> MergedList<'a> {
         let mut taken: HashMap<String, usize> = HashMap::new();
         for (server, listing) in listings {
             for item in listing.iter() {
-                if !shows_pages && apps::is_for_pages_alone(item.json()) {
+                if !shows_pages && apps::is_app_only(item.json()) {
                     continue;
                 }
                 let name = match list.is_named() {
@@ -159,7 +159,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::protocol::mcp::ListPage;
+    use crate::protocol::payloads::ListPage;
 
     fn listings(list: ListKind, all: &[(&str, &[&str])]) -> Vec<(ServerName, Listing)> {
         let of = |keys: &[&str]| {

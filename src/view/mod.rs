@@ -24,7 +24,7 @@ use crate::{
     protocol::{
         LoggingLevel, Message,
         jsonrpc::MessagePart,
-        mcp::{self, method},
+        payloads::{self, method},
         version,
     },
     provision::Provisioner,
@@ -34,21 +34,21 @@ use crate::{
 
 pub mod alias;
 mod apps;
-mod calling;
+mod checked_call;
+mod completion_reference;
 mod direct;
-mod find;
+mod find_tools;
 mod merge;
 mod meta;
-mod modern;
+mod modern_era;
 pub mod operator;
 mod passthrough;
-mod reference;
-mod resolve;
-mod task;
+mod resolve_tool;
+mod task_requests;
 
-pub use find::{FindQuery, FindResult, FoundTool, KnownTools};
-pub use resolve::ResolvedTool;
-pub use task::BackgroundCall;
+pub use find_tools::{FindQuery, FindResult, FoundTool, KnownTools};
+pub use resolve_tool::ResolvedTool;
+pub use task_requests::BackgroundCall;
 
 /// A view.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,10 +122,10 @@ impl Views {
         provisioner: Arc<Provisioner>,
         config: Arc<Config>,
     ) -> Self {
-        let (config, onlooker) = (ArcSwap::new(config), SessionOwner::onlooker());
+        let (config, onlooker) = (ArcSwap::new(config), SessionOwner::observer());
         let desk = Arc::<meta::MetaState>::default();
         let comfort: Weak<meta::MetaState> = Arc::downgrade(&desk);
-        budget::global().reclaims(comfort);
+        budget::global().register_reclaimable(comfort);
         Self { pool, sessions, catalog, provisioner, config, onlooker, desk }
     }
 
@@ -134,17 +134,17 @@ impl Views {
         &self.sessions
     }
 
-    /// Hands on what servers say to nobody in particular, as [`Catalog::heed`] does, until `stop`.
+    /// Hands on what servers say to nobody in particular, as [`Catalog::run_announcements`] does, until `stop`.
     ///
     /// # Cancel safety
     ///
     /// Dropped halfway, what is in the queue is lost.
-    pub async fn heed(
+    pub async fn run_announcements(
         self: Arc<Self>,
         announced: mpsc::Receiver<Announcement>,
         stop: CancellationToken,
     ) {
-        self.catalog.heed(announced, || self.limits(), stop).await;
+        self.catalog.run_announcements(announced, || self.limits(), stop).await;
     }
 
     /// Takes what the disk knows of the declared servers, as [`Catalog::restore`] does.
@@ -159,7 +159,7 @@ impl Views {
     }
 
     /// Keeps what is known of the servers in line with what they say, and the disk with that, as
-    /// [`Catalog::follow`] and [`Catalog::keep`] do, until `stop`. What is being read then is waited for,
+    /// [`Catalog::follow`] and [`Catalog::run_persister`] do, until `stop`. What is being read then is waited for,
     /// for at most [`defaults::LAST_READS_PATIENCE`], and written.
     ///
     /// # Cancel safety
@@ -176,7 +176,7 @@ impl Views {
                 () = last => {}
             }
         };
-        tokio::join!(following, self.catalog.keep(stop.clone()));
+        tokio::join!(following, self.catalog.run_persister(stop.clone()));
         self.catalog.save().await;
     }
 
@@ -288,7 +288,7 @@ impl Views {
         if let Some(level) = session.introduction().and_then(|introduction| introduction.level)
             && let RequestOutcome::Exchange(exchange) = &outcome
         {
-            self.lower_level(session, exchange.server(), level).await?;
+            self.request_log_level(session, exchange.server(), level).await?;
         }
         Ok(outcome)
     }
@@ -311,8 +311,8 @@ impl Views {
             };
             // The roots of one client mean nothing on a shared connection.
             if is_meant
-                && slot.is_standing()
-                && (slot.is_owned() || !is_personal)
+                && slot.has_fixed_connection()
+                && (slot.is_per_session() || !is_personal)
                 && let Some(connection) = slot.live(session.owner())
             {
                 connection.notify(notification).await;
@@ -356,7 +356,7 @@ impl Views {
         let mut exchange =
             Exchange::new(slot, owner, session.client(), session.holder(), request, limits);
         if let Some(sequel) = sequel {
-            exchange = exchange.with_sequel(sequel, self.desk.computer.clone());
+            exchange = exchange.with_continuation(sequel, self.desk.computer.clone());
         }
         Ok(RequestOutcome::Exchange(Box::new(exchange.of_guest(guest))))
     }
@@ -382,7 +382,7 @@ impl Views {
         request: &Message,
     ) -> Result<RequestOutcome, CallError> {
         let asked = request.method().unwrap_or_default();
-        if !slot.is_standing() {
+        if !slot.has_fixed_connection() {
             return Err(nothing_is_kept(asked));
         }
         if session.id().is_none() {
@@ -441,11 +441,11 @@ fn own_profile(
 ) -> Value {
     // A client without a session has no stream, and nothing is remembered of it.
     if session.id().is_none() {
-        mcp::leave_out_notices(&mut capabilities);
+        payloads::leave_out_notices(&mut capabilities);
     }
     let asked = request.string(MessagePart::ProtocolVersion);
     let version = version::negotiate(asked.as_deref());
-    let mut server = mcp::implementation();
+    let mut server = payloads::implementation();
     if !version::has_titles(version)
         && let Some(server) = server.as_object_mut()
     {

@@ -13,11 +13,11 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::{Views, calling::call_of, resolve::ResolvedTool, shown};
+use super::{Views, checked_call::inner_call, resolve_tool::ResolvedTool, shown};
 use crate::{
     call::{CallError, Exchange},
     catalog::Listing,
-    compute::StopFlag,
+    compute_pool::StopFlag,
     config::defaults,
     connection::{CallEvent, ConnectionLimits, SideMessage},
     holder::Holder,
@@ -26,9 +26,9 @@ use crate::{
     pool::{OneShotClient, ServerSlot},
     protocol::{
         Message, ObjectMembers, RpcError,
-        error::{INTERNAL_ERROR, INVALID_PARAMS, RESOURCE_NOT_FOUND},
         jsonrpc::MessagePart,
-        mcp::{ListKind, method},
+        payloads::{ListKind, method},
+        rpc_error::{INTERNAL_ERROR, INVALID_PARAMS, RESOURCE_NOT_FOUND},
     },
     redact,
     session::{ServerScope, Session},
@@ -95,7 +95,7 @@ impl Views {
         work: impl FnOnce(&StopFlag) -> T + Send + 'static,
     ) -> Result<T, Box<RpcError>> {
         let computed = self.desk.compute(Holder::SERVICE, bytes, work).await;
-        computed.map_err(|source| told(&CallError::Overloaded { source }))
+        computed.map_err(|source| to_rpc_error(&CallError::Overloaded { source }))
     }
 
     /// Returns a list of all servers, or of the one called `server`. A server of which it is known is
@@ -121,7 +121,7 @@ impl Views {
                     Ok(listing) => listings.push((server, listing)),
                     Err(reason) => {
                         let reason = redact::cut(&reason, defaults::QUOTE_BYTES_MAX);
-                        unavailable.push((server, redact::tame(reason).into_owned()));
+                        unavailable.push((server, redact::sanitize(reason).into_owned()));
                     }
                 }
             }
@@ -129,7 +129,7 @@ impl Views {
         };
         let slot = self.operator_slot(server)?;
         let listing = self.catalog.known_or_read(&slot, list, lister, limits).await;
-        let listing = listing.map_err(|error| told(&error))?;
+        let listing = listing.map_err(|error| to_rpc_error(&error))?;
         Ok(OperatorList { listings: vec![(slot.name().clone(), listing)], unavailable: Vec::new() })
     }
 
@@ -214,14 +214,14 @@ impl Views {
     ) -> Result<CheckedCall, Box<RpcError>> {
         let tool = self.operator_tool_within(call.tool, self.limits_within(call.timeout)).await?;
         let verdict = self.operator_verdict(&tool, call.args).await;
-        let warning = self.desk.judge(verdict, &tool.id, &tool.item);
+        let warning = self.desk.apply_verdict(verdict, &tool.id, &tool.item);
         let warning = warning.map_err(|error| Box::new(error.to_rpc()))?;
         let mut params = ObjectMembers::default();
         if let Some(meta) = call.meta {
             params.set("_meta", meta);
         }
         let request = Message::request(method::TOOLS_CALL, Some(&params.to_string()));
-        let request = call_of(&request, &tool.item.key, call.args);
+        let request = inner_call(&request, &tool.item.key, call.args);
         Ok(CheckedCall { tool, request, warning })
     }
 
@@ -261,7 +261,7 @@ impl Views {
         let slot = self.operator_slot(server)?;
         let (lister, limits) = (Some(&self.onlooker), self.limits());
         let known = self.catalog.listing(&slot, ListKind::Prompts, lister, limits).await;
-        let known = known.map_err(|error| told(&error))?;
+        let known = known.map_err(|error| to_rpc_error(&error))?;
         if !known.iter().any(|prompt| prompt.key == name) {
             let similar = nearest(name, known.iter().map(|prompt| prompt.key.clone()));
             let suggestion = match similar.first() {
@@ -286,7 +286,7 @@ impl Views {
         holder: Holder,
     ) -> Exchange {
         let session = Session::anonymous(ServerScope::Every, holder);
-        let guest = slot.is_owned().then(|| self.sessions.guest("{}"));
+        let guest = slot.is_per_session().then(|| self.sessions.guest("{}"));
         let owner = guest.as_ref().map(OneShotClient::owner);
         Exchange::new(slot, owner, session.client(), session.holder(), request, limits)
             .of_guest(guest)
@@ -330,13 +330,13 @@ pub async fn finish(
             }
             Ok(CallEvent::Aside(SideMessage::Question(question))) => question.refuse(),
             Ok(CallEvent::Deferred) => {}
-            Err(error) => return Err(told(&error)),
+            Err(error) => return Err(to_rpc_error(&error)),
         }
     }
 }
 
 /// Returns why a server was not asked, or gave no answer.
-pub fn told(error: &CallError) -> Box<RpcError> {
+pub fn to_rpc_error(error: &CallError) -> Box<RpcError> {
     Box::new(error.to_operator())
 }
 
@@ -360,5 +360,5 @@ fn of_server(server: &ServerName, error: &str) -> RpcError {
     if !error["data"].is_null() {
         context["data"] = error["data"].clone();
     }
-    RpcError::new(code, name, redact::tame(said)).suggest(suggestion).context(context)
+    RpcError::new(code, name, redact::sanitize(said)).suggest(suggestion).context(context)
 }

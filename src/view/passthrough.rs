@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 
-use super::{RequestOutcome, Views, answer, nothing_is_kept, own_profile, task};
+use super::{RequestOutcome, Views, answer, nothing_is_kept, own_profile, task_requests};
 use crate::{
     call::{self, CallError, Exchange},
     config::defaults,
@@ -16,7 +16,7 @@ use crate::{
     protocol::{
         Message,
         jsonrpc::MessagePart,
-        mcp::{ListKind, ServerProfile, method},
+        payloads::{ListKind, ServerProfile, method},
         task::{PREFIX, TaskCapability},
     },
     session::Session,
@@ -33,7 +33,7 @@ impl Views {
         let Some(slot) = self.pool.slot(server.as_str()) else {
             return Err(self.unknown_server(server.as_str()));
         };
-        let tasks = task::offered(&slot, session);
+        let tasks = task_requests::offered(&slot, session);
         let mut request = Cow::Borrowed(request);
         if request.method() == Some(method::TOOLS_CALL) {
             match tasks {
@@ -42,7 +42,7 @@ impl Views {
                 }
                 // Boxed: most calls have no need of the room.
                 TaskCapability::ById | TaskCapability::All if session.is_modern() => {
-                    Box::pin(self.know_demanding_tools(&slot, session)).await;
+                    Box::pin(self.learn_task_tools(&slot, session)).await;
                 }
                 TaskCapability::ById | TaskCapability::All => {}
             }
@@ -75,8 +75,8 @@ impl Views {
                 let asked = request.string(MessagePart::ProtocolVersion);
                 let told = |profile: &ServerProfile| {
                     // Without a session, there is no stream for notices.
-                    let is_standing = slot.is_standing() && session.id().is_some();
-                    let tasks = task::offered(&slot, session);
+                    let is_standing = slot.has_fixed_connection() && session.id().is_some();
+                    let tasks = task_requests::offered(&slot, session);
                     answer(request, &profile.for_client(asked.as_deref(), is_standing, tasks))
                 };
                 Ok(match profile {
@@ -84,8 +84,8 @@ impl Views {
                     // A client that fails to connect may never try again, and a server that is
                     // late or down now may be there for its first call.
                     None => {
-                        slot.missed();
-                        self.catalog.doubt(&slot, session.owner());
+                        slot.note_omitted();
+                        self.catalog.mark_stale(&slot, session.owner());
                         match self.catalog.profile(&server) {
                             // What it said the last time, be it to another process.
                             Some(profile) => told(&profile),
@@ -97,7 +97,7 @@ impl Views {
             asked @ (method::LOGGING_SET_LEVEL
             | method::RESOURCES_SUBSCRIBE
             | method::RESOURCES_UNSUBSCRIBE) => {
-                if !slot.is_standing() {
+                if !slot.has_fixed_connection() {
                     return Err(nothing_is_kept(asked));
                 }
                 let lease = call::connect(&slot, session.owner(), self.limits()).await?;
@@ -127,7 +127,7 @@ impl Views {
                 };
                 let is_first = request.part(MessagePart::Cursor).is_none();
                 // Where a client has a connection of its own, the server knows what it shows.
-                let shows_pages = slot.is_owned() || session.client().shows_pages();
+                let shows_pages = slot.is_per_session() || session.client().shows_pages();
                 let lister = self.lister(session);
                 let sieve = self.catalog.sieve(&slot, list, lister, is_first, shows_pages);
                 let guest = self.guest(&slot, session).await;
@@ -135,7 +135,7 @@ impl Views {
                 let client = session.client();
                 let (holder, request) = (session.holder(), request.clone());
                 let exchange = Exchange::new(slot, owner, client, holder, request, self.limits());
-                Ok(RequestOutcome::Exchange(Box::new(exchange.through(sieve).of_guest(guest))))
+                Ok(RequestOutcome::Exchange(Box::new(exchange.with_filter(sieve).of_guest(guest))))
             }
         }
     }

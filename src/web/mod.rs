@@ -33,11 +33,11 @@ use crate::{
 };
 
 mod error;
-mod tasks;
-mod trust;
+mod owned_tasks;
+mod root_certificates;
 
 pub use error::WebError;
-pub use tasks::{OwnedTasks, TaskSpawner};
+pub use owned_tasks::{OwnedTasks, TaskSpawner};
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("metamcp/", env!("CARGO_PKG_VERSION")));
@@ -83,7 +83,8 @@ impl WebClient {
             headers.insert(AUTHORIZATION, value);
         }
         let is_secure = url.scheme_str() == Some("https");
-        let tls = if is_secure { trust::system()? } else { trust::nobody()? };
+        let tls =
+            if is_secure { root_certificates::system()? } else { root_certificates::trust_none()? };
         let secrets = bearer.map(str::to_owned);
         let redactor = Redactor::new(secrets.iter());
         Ok(Self::with(url, headers, redactor, bounds, tls))
@@ -196,8 +197,9 @@ impl WebClient {
             return Err(self.refused(answer).await);
         }
         let bytes_max = self.bounds.body_bytes_max;
-        body::whole(answer.body_mut(), bytes_max, MemoryPressurePolicy::Refuse(None)).await.map_err(
-            |error| match error {
+        body::read_whole(answer.body_mut(), bytes_max, MemoryPressurePolicy::Refuse(None))
+            .await
+            .map_err(|error| match error {
                 BodyReadError::NoMemory(source) => {
                     WebError::BrokenOff { origin: self.origin(), source: Box::new(source) }
                 }
@@ -205,15 +207,14 @@ impl WebClient {
                 BodyReadError::Broken(source) => {
                     WebError::BrokenOff { origin: self.origin(), source: Box::new(source) }
                 }
-            },
-        )
+            })
     }
 
     /// Returns what a status means that is not the answer, with the beginning of its page.
     async fn refused(&self, mut answer: Response<Incoming>) -> WebError {
         let retry_after = answer.headers().get(RETRY_AFTER);
         let retry_after = retry_after.and_then(|value| value.to_str().ok()?.trim().parse().ok());
-        let page = body::whole(
+        let page = body::read_whole(
             answer.body_mut(),
             defaults::WEB_ERROR_BYTES_MAX,
             MemoryPressurePolicy::Refuse(None),
@@ -253,6 +254,6 @@ fn origin(url: &Uri) -> Arc<str> {
 }
 
 #[cfg(test)]
-pub(crate) mod site;
+pub(crate) mod test_site;
 #[cfg(test)]
 mod tests;

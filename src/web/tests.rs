@@ -14,10 +14,10 @@ use tokio_rustls::{
 };
 
 use super::{
-    site::{TestSite, page},
+    test_site::{TestSite, page},
     *,
 };
-use crate::{fault::Fault, report::chain};
+use crate::{error_report::chain, fault::Fault};
 
 const KEY: &str = "sk-0123456789";
 
@@ -36,7 +36,7 @@ async fn told(status: u16, body: &str) -> WebError {
     let error = client(site.url("/v1")).get::<Value>(None).await.expect_err("no answer");
     let shown = format!("{} {error:?} {}", chain(&error), error.hint());
     assert!(!shown.contains(KEY), "{shown}");
-    assert_eq!(site.asked().len(), 1, "nothing is asked twice");
+    assert_eq!(site.recorded().len(), 1, "nothing is asked twice");
     error
 }
 
@@ -60,7 +60,7 @@ async fn an_api_is_asked_and_its_answer_read() {
     let found: Vec<String> = client.post(&json!({ "a": 1 })).await.expect("an answer");
     assert_eq!(found, ["POST /v1/things?version=2"]);
 
-    let asked = site.asked();
+    let asked = site.recorded();
     assert_eq!(asked[2].json(), json!({ "a": 1 }));
     assert_eq!(asked[2].header("content-type"), "application/json");
     for asked in asked {
@@ -79,7 +79,7 @@ async fn a_request_goes_to_no_other_authority() {
         let error = client.get::<Value>(Some(target)).await.expect_err(target);
         assert_eq!(error.code(), "TARGET_INVALID", "{target}");
     }
-    assert!(site.asked().is_empty());
+    assert!(site.recorded().is_empty());
 }
 
 #[tokio::test]
@@ -205,7 +205,7 @@ async fn tls_is_spoken_with_whom_the_roots_vouch_for() {
     let site = TestSite::open_with(Some(acceptor), |_| async { page(200, "[7]") }).await;
 
     let trusting = |roots| {
-        let tls = trust::with(roots).expect("a configuration");
+        let tls = root_certificates::with(roots).expect("a configuration");
         WebClient::with(site.url("/"), HeaderMap::new(), Redactor::default(), bounds(), tls)
     };
     let mut roots = RootCertStore::empty();

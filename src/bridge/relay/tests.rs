@@ -90,7 +90,7 @@ fn messages_pass_both_ways_as_they_are() {
     assert_eq!(written, [&odd[..], b"\n"].concat());
     between.answer(&json!("a"));
     assert_eq!(between.said().0, [json!({ "jsonrpc": "2.0", "id": "a", "result": {} })]);
-    assert!(!between.relay.is_waited_for());
+    assert!(!between.relay.has_pending());
 }
 
 #[test]
@@ -237,7 +237,7 @@ fn a_listener_is_told_once_what_it_hears_of_and_then_that_something_may_have_cha
     between.client(&json!({
         "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 7 },
     }));
-    assert!(!between.relay.is_waited_for());
+    assert!(!between.relay.has_pending());
 }
 
 #[test]
@@ -306,7 +306,7 @@ fn a_batch_is_answered_as_one_also_when_nobody_knows_what_became_of_it() {
     between.service(&json!([
         { "jsonrpc": "2.0", "id": 2, "result": {} }, { "jsonrpc": "2.0", "id": 1, "result": {} },
     ]));
-    assert!(!between.relay.is_waited_for());
+    assert!(!between.relay.has_pending());
     between.client(&batch("tools/call"));
     between.said();
 
@@ -383,6 +383,6 @@ proptest::proptest! {
         }
         proptest::prop_assert!(answers.values().all(|n_answers| *n_answers == 1));
         let waits = (100..next).filter(|id| !answers.contains_key(id)).count();
-        proptest::prop_assert_eq!(waits > 0, between.relay.is_waited_for());
+        proptest::prop_assert_eq!(waits > 0, between.relay.has_pending());
     }
 }

@@ -21,8 +21,8 @@ fn bytes_are_granted_in_the_order_of_the_askers() {
     assert!(ledger.take(None, 8) && !ledger.take(None, 3));
     assert_eq!(ledger.ask(1, None, 5, 0), []);
     assert_eq!(ledger.ask(2, None, 2, 0), [], "it does not overtake the one before it");
-    assert_eq!(ledger.give_back(None, 3), [LedgerDecision::Granted(1, None, 5)]);
-    assert_eq!(ledger.give_back(None, 5), [LedgerDecision::Granted(2, None, 2)]);
+    assert_eq!(ledger.free(None, 3), [LedgerDecision::Granted(1, None, 5)]);
+    assert_eq!(ledger.free(None, 5), [LedgerDecision::Granted(2, None, 2)]);
     assert_eq!(ledger.figures(), (7, 10, 10, 0));
 }
 
@@ -40,11 +40,7 @@ fn the_newest_is_refused_where_only_askers_hold_bytes() {
     assert!(ledger.take(None, 10));
     assert_eq!(ledger.ask(1, None, 5, 4), []);
     assert_eq!(ledger.ask(2, None, 5, 6), [LedgerDecision::Refused(2, None, 5)]);
-    assert_eq!(
-        ledger.give_back(None, 6),
-        [LedgerDecision::Granted(1, None, 5)],
-        "it gave its own back"
-    );
+    assert_eq!(ledger.free(None, 6), [LedgerDecision::Granted(1, None, 5)], "it gave its own back");
 }
 
 #[test]
@@ -54,7 +50,7 @@ fn a_smaller_budget_refuses_what_does_not_fit_any_more() {
     assert_eq!(ledger.ask(1, None, 8, 0), []);
     assert_eq!(ledger.resize(7), [LedgerDecision::Refused(1, None, 8)]);
     assert_eq!(ledger.ask(2, None, 5, 0), []);
-    assert_eq!(ledger.give_back(None, 9), [LedgerDecision::Granted(2, None, 5)]);
+    assert_eq!(ledger.free(None, 9), [LedgerDecision::Granted(2, None, 5)]);
 }
 
 #[test]
@@ -63,11 +59,11 @@ fn an_asker_that_has_gone_holds_up_none_behind_it() {
     assert!(ledger.take(None, 10));
     let (first, _) = ledger.wait(1, None, 10, 0);
     let (second, _) = ledger.wait(2, None, 1, 0);
-    assert_eq!(ledger.give_back(None, 1), [], "the first one wants more");
+    assert_eq!(ledger.free(None, 1), [], "the first one wants more");
     assert_eq!(ledger.withdraw(first), [LedgerDecision::Granted(2, None, 1)]);
     assert_eq!(ledger.withdraw(first), []);
     assert_eq!(ledger.withdraw(second), [], "its wait is over");
-    assert!(!ledger.is_awaited());
+    assert!(!ledger.has_waiters());
 }
 
 const GREEDY: Option<Account> = Some(Account::User(1));
@@ -79,9 +75,9 @@ fn an_account_that_has_much_leaves_a_part_to_those_that_have_little() {
     assert!(ledger.take(GREEDY, 75) && !ledger.take(GREEDY, 1), "a quarter is kept");
     assert!(ledger.take(MODEST, 10) && ledger.take(None, 5) && ledger.take(MODEST, 10));
     assert!(!ledger.take(MODEST, 1), "all is used up");
-    drop(ledger.give_back(GREEDY, 60));
+    drop(ledger.free(GREEDY, 60));
     assert!(ledger.take(MODEST, 35), "what is free is for everybody");
-    drop(ledger.give_back(MODEST, 55));
+    drop(ledger.free(MODEST, 55));
     assert_eq!((ledger.share(Account::User(1)), ledger.shares.len()), (15, 1));
 }
 
@@ -93,10 +89,10 @@ fn an_asker_whose_account_has_much_holds_up_no_other() {
     assert_eq!(ledger.ask(6, MODEST, 20, 0), [LedgerDecision::Granted(6, MODEST, 20)]);
     assert_eq!(ledger.ask(7, GREEDY, 1, 0), [], "it does not overtake one of its account");
     assert_eq!(ledger.ask(8, None, 5, 0), [LedgerDecision::Granted(8, None, 5)]);
-    drop(ledger.give_back(None, 5));
-    drop(ledger.give_back(MODEST, 20));
+    drop(ledger.free(None, 5));
+    drop(ledger.free(MODEST, 20));
     assert_eq!(
-        ledger.give_back(GREEDY, 45),
+        ledger.free(GREEDY, 45),
         [LedgerDecision::Granted(5, GREEDY, 40), LedgerDecision::Granted(7, GREEDY, 1)]
     );
     assert!(ledger.take(GREEDY, 4), "as much as before");
@@ -105,10 +101,10 @@ fn an_asker_whose_account_has_much_holds_up_no_other() {
     assert_eq!(ledger.ask(3, MODEST, 20, 0), [], "there is no room for it");
     assert_eq!(ledger.ask(4, MODEST, 5, 0), [], "it does not overtake one that waits for room");
     assert_eq!(
-        ledger.give_back(MODEST, 20),
+        ledger.free(MODEST, 20),
         [LedgerDecision::Granted(3, MODEST, 20), LedgerDecision::Granted(4, MODEST, 5)]
     );
-    assert_eq!(ledger.give_back(GREEDY, 50), [LedgerDecision::Granted(1, GREEDY, 10)]);
+    assert_eq!(ledger.free(GREEDY, 50), [LedgerDecision::Granted(1, GREEDY, 10)]);
 }
 
 #[test]
@@ -168,7 +164,7 @@ proptest! {
                         waits[*party] = true;
                         ledger.ask(asker, account, *wanted, held[*party])
                     }
-                    Step::GiveBack => ledger.give_back(account, std::mem::take(&mut held[*party])),
+                    Step::GiveBack => ledger.free(account, std::mem::take(&mut held[*party])),
                 };
                 for decision in decisions {
                     let (asker, granted) = match decision {

@@ -14,7 +14,7 @@ use crate::{
     connection::in_process::{InProcessLauncher, InProcessServer, ServerBehaviour, TTL, declared},
     holder::Holder,
     pool::{Pool, ServerSlot},
-    protocol::mcp::method,
+    protocol::payloads::method,
     session::{OutboxItem, OutboxReader, ServerScope, Session, SessionRegistry, SessionSigner},
 };
 
@@ -67,7 +67,7 @@ impl Rig {
         let catalog = Arc::new(catalog);
         let (mut tasks, stop) = (JoinSet::new(), CancellationToken::new());
         let (heeding, stopped) = (Arc::clone(&catalog), stop.clone());
-        tasks.spawn(async move { heeding.heed(announced, || LIMITS, stopped).await });
+        tasks.spawn(async move { heeding.run_announcements(announced, || LIMITS, stopped).await });
         tasks.spawn(Arc::clone(&sessions).run(told, stop));
         Self { catalog, servers, pool, sessions, _tasks: tasks }
     }
@@ -108,7 +108,7 @@ impl Rig {
     /// Has `a` list one more tool, and say so.
     fn change(&self, tool: &str) {
         self.server("a").list(&[named(tool)]);
-        self.server("a").say(TOOLS);
+        self.server("a").send_notification(TOOLS);
     }
 }
 
@@ -139,7 +139,7 @@ async fn clients_hear_of_a_change_once_and_of_no_change_nothing() {
     let mut client = rig.informed().await;
 
     for _ in 0..3 {
-        rig.server("a").say(TOOLS);
+        rig.server("a").send_notification(TOOLS);
         settle().await;
     }
     assert_eq!(client.heard(), [""; 0], "it has the same tools as before");
@@ -154,7 +154,7 @@ async fn clients_hear_of_a_change_once_and_of_no_change_nothing() {
 async fn a_list_is_read_again_when_it_is_not_good_any_more_and_nobody_says_when_it_changes() {
     for (manner, n_reads) in [(ServerBehaviour::Good, 0), (ServerBehaviour::Modern, 1)] {
         let rig = Rig::new();
-        rig.server("a").behave(manner);
+        rig.server("a").set_behaviour(manner);
         let client = rig.client(ServerScope::Every);
         rig.see(&client).await;
         let n_before = rig.server("a").n_lists();
@@ -217,7 +217,7 @@ async fn changes_of_several_servers_are_one_for_who_sees_them_merged() {
 
     rig.change("x");
     rig.server("b").list(&[named("y")]);
-    rig.server("b").say(TOOLS);
+    rig.server("b").send_notification(TOOLS);
     settle().await;
 
     assert_eq!((merged.heard(), own.heard()), (vec![TOOLS.to_owned()], vec![TOOLS.to_owned()]));
@@ -232,10 +232,10 @@ async fn a_list_that_nobody_has_seen_cannot_be_compared_but_the_next_time() {
     let mut client = rig.client(ServerScope::One(ServerName::new("a").expect("a name")));
     rig.connect("a").await;
 
-    rig.server("a").say(TOOLS);
+    rig.server("a").send_notification(TOOLS);
     settle().await;
     assert_eq!(client.heard(), [TOOLS]);
-    rig.server("a").say(TOOLS);
+    rig.server("a").send_notification(TOOLS);
     settle().await;
     assert_eq!(client.heard(), [""; 0]);
 }
@@ -278,9 +278,9 @@ async fn a_server_that_ends_before_its_list_is_compared_is_told_of() {
     let rig = Rig::new();
     let mut client = rig.informed().await;
 
-    rig.server("a").say(TOOLS);
+    rig.server("a").send_notification(TOOLS);
     time::sleep(Duration::from_millis(1)).await;
-    rig.server("a").behave(ServerBehaviour::Missing);
+    rig.server("a").set_behaviour(ServerBehaviour::Missing);
     rig.server("a").kill();
     settle().await;
 
@@ -293,13 +293,13 @@ async fn a_server_that_does_not_show_its_list_in_time_is_told_of_once() {
     let rig = Rig::new();
     let mut client = rig.informed().await;
 
-    rig.server("a").mute(true);
-    rig.server("a").say(TOOLS);
+    rig.server("a").set_mute(true);
+    rig.server("a").send_notification(TOOLS);
     settle().await;
     assert_eq!(client.heard(), [""; 0], "it is waited for");
     time::sleep(defaults::LIST_PATIENCE).await;
     assert_eq!(client.heard(), [TOOLS]);
-    rig.server("a").mute(false);
+    rig.server("a").set_mute(false);
     time::sleep(LIMITS.silence).await;
     rig.see(&client).await;
     settle().await;
@@ -312,7 +312,7 @@ async fn a_server_that_is_put_away_meanwhile_is_neither_started_nor_told_of() {
     let mut client = rig.client(ServerScope::Every);
     rig.see(&client).await;
     // Some say so at each start.
-    rig.server("a").say(TOOLS);
+    rig.server("a").send_notification(TOOLS);
     settle().await;
 
     assert_eq!(client.heard(), [""; 0]);
@@ -331,7 +331,7 @@ async fn a_server_of_each_client_is_told_of_to_its_own() {
     one.heard();
     two.heard();
 
-    rig.server("a").say(TOOLS);
+    rig.server("a").send_notification(TOOLS);
     settle().await;
 
     assert_eq!((one.heard(), two.heard()), (vec![TOOLS.to_owned()], vec![]));
@@ -342,7 +342,7 @@ async fn an_exclusive_server_is_compared_when_its_list_is_read_again() {
     let rig = Rig::with(|server| server.sharing = SharingMode::Exclusive { max_connections: 2 });
     let mut client = rig.client(ServerScope::Every);
     rig.see(&client).await;
-    rig.server("a").say(TOOLS);
+    rig.server("a").send_notification(TOOLS);
     rig.server("a").list(&[named("x")]);
     settle().await;
     assert_eq!(client.heard(), [""; 0], "what is between two clients is for nobody");

@@ -67,11 +67,11 @@ impl Rig {
         catalog.restore().await;
         let (mut tasks, stop) = (JoinSet::new(), CancellationToken::new());
         let (at_work, stopped) = (Arc::clone(&catalog), stop.clone());
-        tasks.spawn(async move { at_work.heed(announced, || LIMITS, stopped).await });
+        tasks.spawn(async move { at_work.run_announcements(announced, || LIMITS, stopped).await });
         let (at_work, stopped) = (Arc::clone(&catalog), stop.clone());
         tasks.spawn(async move { at_work.follow(|| LIMITS, stopped).await });
         let (at_work, stopped) = (Arc::clone(&catalog), stop.clone());
-        tasks.spawn(async move { at_work.keep(stopped).await });
+        tasks.spawn(async move { at_work.run_persister(stopped).await });
         Self { catalog, pool, servers, config, told, stop, tasks, directory }
     }
 
@@ -235,14 +235,14 @@ async fn a_server_that_was_put_away_keeps_its_tools_and_is_asked_when_it_comes_a
 #[tokio::test(start_paused = true)]
 async fn what_is_not_known_is_learned_all_at_once_and_who_fails_is_named() {
     let rig = Rig::new().await;
-    rig.server("b").behave(ServerBehaviour::Missing);
+    rig.server("b").set_behaviour(ServerBehaviour::Missing);
     let left_out = rig.catalog.learn(LIMITS, None).await;
     assert_eq!(left_out.len(), 1);
     let UnreadServer { server, reason, read_for } = &left_out[0];
     assert!(*server == name("b") && reason.contains('b') && read_for.is_none(), "{left_out:?}");
     assert!(rig.snapshot().await.tool("a", "echo").is_some());
 
-    rig.server("b").behave(ServerBehaviour::Hangs);
+    rig.server("b").set_behaviour(ServerBehaviour::Hangs);
     let start = Instant::now();
     let left_out = rig.catalog.learn(LIMITS, None).await;
     assert_eq!(left_out.len(), 1);
@@ -254,7 +254,7 @@ async fn what_is_not_known_is_learned_all_at_once_and_who_fails_is_named() {
 async fn a_server_that_starts_is_waited_for_longer_by_a_search_that_is_about_it() {
     let seconds = Duration::from_secs;
     let rig = Rig::new().await;
-    rig.server("b").behave(ServerBehaviour::SlowModern);
+    rig.server("b").set_behaviour(ServerBehaviour::SlowModern);
     let start = Instant::now();
     let words = |text| Some(RelevanceTerms::of(text));
     let left_out = rig.catalog.learn(LIMITS, words("draw a map").as_ref()).await;
@@ -283,7 +283,7 @@ async fn a_list_is_read_on_demand_and_what_was_known_survives_a_failure() {
     assert!(read.iter().any(|tool| tool.key == "x"));
     assert!(rig.snapshot().await.tool("a", "x").is_some());
 
-    rig.server("a").mute(true);
+    rig.server("a").set_mute(true);
     rig.catalog.refresh(&rig.slot("a"), LIMITS).await.expect_err("it says nothing");
     assert!(rig.snapshot().await.tool("a", "x").is_some());
     assert_eq!(rig.tools().await.len(), 2);
@@ -296,12 +296,12 @@ async fn a_list_that_changes_makes_one_new_generation_whoever_listens() {
     let before = rig.snapshot().await.generation;
     rig.server("a").list(&[named("x")]);
     for _ in 0..5 {
-        rig.server("a").say("notifications/tools/list_changed");
+        rig.server("a").send_notification("notifications/tools/list_changed");
     }
     settle().await;
     assert_eq!(rig.snapshot().await.generation, before + 1);
 
-    rig.server("a").say("notifications/tools/list_changed");
+    rig.server("a").send_notification("notifications/tools/list_changed");
     settle().await;
     assert_eq!(rig.snapshot().await.generation, before + 1, "it is the same");
 }
@@ -338,8 +338,8 @@ async fn a_list_that_nobody_asked_for_says_nothing_for_or_against_a_server() {
     assert_eq!((rig.server("a").n_lists(), failures(&rig)), (2, 1), "that it lists is no proof");
     rig.server("a").kill();
     settle().await;
-    rig.server("a").behave(ServerBehaviour::Taciturn);
-    rig.server("a").mute(false);
+    rig.server("a").set_behaviour(ServerBehaviour::Taciturn);
+    rig.server("a").set_mute(false);
     rig.connect().await;
     assert_eq!(failures(&rig), 1);
 }

@@ -1,7 +1,7 @@
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
 use super::*;
-use crate::child::ladder;
+use crate::child::escalation;
 
 fn shell(script: &str) -> ChildProgram {
     ChildProgram {
@@ -31,7 +31,10 @@ async fn a_child_leaves_when_its_input_ends() {
     drop(pipes);
     // Before any signal: a busy machine may take longer than the first wait of the ladder.
     child.wait().await;
-    assert_eq!(child.see_off(ladder::at_once()).await.to_string(), "exited with code 3");
+    assert_eq!(
+        child.terminate(escalation::cancelled_token()).await.to_string(),
+        "exited with code 3"
+    );
 }
 
 #[tokio::test]
@@ -41,7 +44,10 @@ async fn a_child_that_ignores_sigterm_is_killed() {
             .expect("starts");
     assert_eq!(first_line(pipes.stdout).await, "ready");
     drop(pipes.stdin);
-    assert_eq!(child.see_off(ladder::at_once()).await.to_string(), "was ended by signal 9");
+    assert_eq!(
+        child.terminate(escalation::cancelled_token()).await.to_string(),
+        "was ended by signal 9"
+    );
 }
 
 #[tokio::test]
@@ -50,7 +56,7 @@ async fn what_a_child_started_ends_with_it() {
     let grandchild = first_line(pipes.stdout).await;
     assert!(is_alive(&grandchild));
 
-    child.see_off(ladder::at_once()).await;
+    child.terminate(escalation::cancelled_token()).await;
 
     assert!(!is_alive(&grandchild));
 }
@@ -67,7 +73,7 @@ async fn what_left_the_group_ends_with_the_child() {
     drop(pipes.stdin);
 
     // On a busy machine, a signal comes before the shell has seen the end of its input.
-    assert!(matches!(child.see_off(ladder::at_once()).await, ChildExit::Status(_)));
+    assert!(matches!(child.terminate(escalation::cancelled_token()).await, ChildExit::Status(_)));
 
     assert!(!is_alive(&daemon));
 }
@@ -79,7 +85,10 @@ async fn what_a_child_left_behind_that_ended_by_itself_ends_too() {
     child.wait().await;
     assert!(is_alive(&daemon));
 
-    assert_eq!(child.see_off(ladder::at_once()).await.to_string(), "exited with code 1");
+    assert_eq!(
+        child.terminate(escalation::cancelled_token()).await.to_string(),
+        "exited with code 1"
+    );
 
     assert!(!is_alive(&daemon));
 }
@@ -91,10 +100,10 @@ async fn the_daemon_of_another_child_is_left_alone() {
     let (daemon, its) = (first_line(pipes.stdout).await, first_line(its_pipes.stdout).await);
     drop(its_pipes.stdin);
 
-    one.see_off(ladder::at_once()).await;
+    one.terminate(escalation::cancelled_token()).await;
 
     assert!(!is_alive(&its) && is_alive(&daemon));
-    other.see_off(ladder::at_once()).await;
+    other.terminate(escalation::cancelled_token()).await;
     assert!(!is_alive(&daemon));
 }
 
@@ -106,9 +115,9 @@ async fn a_process_without_an_environment_holds_nobody_up() {
     let bare = Pid::from_raw(first_line(pipes.stdout).await.parse().expect("a number"));
     let bare = ProcessEntry::read(bare.expect("a number")).expect("readable").expect("it runs");
     assert_eq!(bare.environment(), Some(Vec::new()));
-    assert!(!bare.is_being_replaced());
+    assert!(!bare.is_execing());
     drop(pipes.stdin);
-    other.see_off(ladder::at_once()).await;
+    other.terminate(escalation::cancelled_token()).await;
 }
 
 #[tokio::test]
@@ -122,7 +131,7 @@ async fn what_a_daemon_starts_while_it_is_seen_off_is_not_left() {
     };
     drop(pipes.stdin);
 
-    child.see_off(ladder::at_once()).await;
+    child.terminate(escalation::cancelled_token()).await;
 
     assert!(!is_alive(&daemon));
     let is_left = |process: ProcessEntry| {
@@ -137,7 +146,7 @@ async fn a_child_inherits_no_variable_that_is_not_on_the_list() {
     program.env.insert("DECLARED".into(), "yes".into());
     let (child, pipes) = Child::spawn(&program).expect("starts");
     let names = first_line(pipes.stdout).await;
-    child.see_off(ladder::at_once()).await;
+    child.terminate(escalation::cancelled_token()).await;
 
     for name in names.split(' ').filter(|name| {
         !["DECLARED", environment::MARK, "PWD", "OLDPWD", "_", "SHLVL"].contains(name)

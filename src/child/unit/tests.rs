@@ -11,7 +11,7 @@ use tokio::{
 };
 
 use super::*;
-use crate::child::ladder;
+use crate::child::escalation;
 
 fn unit(socket: &Path) -> UnitServer {
     UnitServer { socket: socket.to_owned(), name: "metamcp-server-test".into() }
@@ -52,7 +52,7 @@ async fn one_that_does_not_leave_has_as_long_as_a_child() {
     drop(pipes.stdin);
 
     let begin = time::Instant::now();
-    assert_eq!(tenant.see_off(ladder::at_once()).await, ChildExit::Pending);
+    assert_eq!(tenant.see_off(escalation::cancelled_token()).await, ChildExit::Pending);
 
     assert_eq!(begin.elapsed().as_millis(), 1550);
 }

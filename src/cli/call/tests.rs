@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 
 use super::{
     Options,
-    words::{ArgumentSource, HelpRequest, milliseconds, needs_schema, read},
+    command_words::{ArgumentSource, HelpRequest, milliseconds, needs_schema, read},
 };
 
 fn schema() -> Value {

@@ -10,7 +10,7 @@ use crate::{
     connection::RequestFailure,
     fault::Fault,
     name::ServerName,
-    protocol::mcp::{ServerProfileError, method},
+    protocol::payloads::{ServerProfileError, method},
 };
 
 /// Why a server could not be connected.
@@ -137,7 +137,7 @@ impl ConnectError {
     }
 
     /// Returns that of an upstream that takes no connections so far.
-    pub(super) fn unreached(server: &ServerName) -> Self {
+    pub(super) fn upstream_unreachable(server: &ServerName) -> Self {
         let after = defaults::CONNECT_NOTICED_AFTER.as_millis();
         let source = RequestFailure::Connect(format!("no connection within {after} ms").into());
         Self::Handshake { server: server.clone(), asked: method::INITIALIZE, source }
@@ -157,7 +157,7 @@ impl ConnectError {
     }
 
     /// Tells whether the server has taken all its time and did not answer.
-    pub fn is_late(&self) -> bool {
+    pub fn is_timeout(&self) -> bool {
         matches!(self, Self::Handshake { source: RequestFailure::Timeout { .. }, .. })
     }
 
@@ -166,7 +166,7 @@ impl ConnectError {
     pub fn may_pass(&self) -> bool {
         match self {
             Self::Launch { source, .. } => source.may_pass(),
-            Self::Handshake { source, .. } => !self.is_late() && source.fault().counts(),
+            Self::Handshake { source, .. } => !self.is_timeout() && source.fault().counts(),
             Self::Secret { .. }
             | Self::Header { .. }
             | Self::Endpoint { .. }
@@ -176,14 +176,14 @@ impl ConnectError {
     }
 
     /// Returns the last lines of a server that ended in the handshake, oldest first.
-    pub fn last_words(&self) -> &[String] {
-        if let Self::Handshake { source, .. } = self { source.last_words() } else { &[] }
+    pub fn last_lines(&self) -> &[String] {
+        if let Self::Handshake { source, .. } = self { source.last_lines() } else { &[] }
     }
 
     /// Tells whether the server is a unit at whose socket nobody listens.
-    pub(super) fn is_unset(&self) -> bool {
+    pub(super) fn is_socket_unit_down(&self) -> bool {
         match self {
-            Self::Launch { source, .. } => source.is_unset(),
+            Self::Launch { source, .. } => source.is_socket_unit_down(),
             Self::Handshake { .. }
             | Self::Secret { .. }
             | Self::Header { .. }
@@ -231,7 +231,7 @@ impl ConnectError {
 
     /// Tells whether it may be due to the era in which the server was spoken to. That it is not
     /// there, or has ended, has other reasons.
-    pub(super) fn is_about_era(&self) -> bool {
+    pub(super) fn may_be_era_mismatch(&self) -> bool {
         match self {
             Self::Refused { .. } | Self::Profile { .. } => true,
             Self::Handshake { source, .. } => matches!(

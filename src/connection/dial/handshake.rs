@@ -18,7 +18,7 @@ use tokio::time::{self, Instant};
 use super::{
     super::{Connection, ConnectionLimits, Link, RequestFailure},
     ConnectError,
-    verdict::{EraFinding, LegacyEvidence, OpeningOrder},
+    era_cache::{EraFinding, LegacyEvidence, OpeningOrder},
 };
 use crate::{
     config::defaults,
@@ -26,9 +26,9 @@ use crate::{
     holder::Holder,
     protocol::{
         Message, RpcError,
-        error::{CAPABILITY_REQUIRED, HEADER_MISMATCH, UNSUPPORTED_VERSION},
         jsonrpc::MessagePart,
-        mcp::{self, ServerProfile, method},
+        payloads::{self, ServerProfile, method},
+        rpc_error::{CAPABILITY_REQUIRED, HEADER_MISMATCH, UNSUPPORTED_VERSION},
     },
 };
 
@@ -221,7 +221,7 @@ impl Handshake<'_> {
     /// Ends a session that an upstream has made for the probe.
     fn forget_stray_session(&self) {
         if let Link::Http(link) = &self.connection.link {
-            link.forget_stray_session();
+            link.end_stray_session();
         }
     }
 
@@ -250,11 +250,11 @@ impl Handshake<'_> {
     }
 
     async fn initialize(&self) -> Result<Message, ConnectError> {
-        let params = mcp::initialize_params(self.connection.party.capabilities());
+        let params = payloads::initialize_params(self.connection.party.capabilities());
         let request = Message::request(method::INITIALIZE, Some(&params));
         let left = self.time_left();
         let limits = ConnectionLimits { silence: left, total: left };
-        let answer = match self.connection.call_of_ours(Holder::SERVICE, &request, limits).await {
+        let answer = match self.connection.call_internal(Holder::SERVICE, &request, limits).await {
             Ok(call) => call.finish().await,
             Err(failure) => Err(failure),
         };
@@ -291,11 +291,11 @@ impl Handshake<'_> {
             ConnectError::Profile { server, asked: method::INITIALIZE, source }
         })?;
         if let Link::Http(link) = &self.connection.link {
-            link.settled(&profile);
+            link.set_protocol_version(&profile);
         }
         let _set_before = self.connection.profile.set(profile);
         self.connection.notify(&Message::notification(method::INITIALIZED, None)).await;
-        self.connection.told_initialized();
+        self.connection.note_initialized();
         Ok(finding)
     }
 

@@ -16,7 +16,9 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{Announcement, Connection, ConnectionOwner, Link, health, http, listening, stdio};
+use super::{
+    Announcement, Connection, ConnectionOwner, Link, http, keepalive_driver, listening, stdio,
+};
 use crate::{
     backoff::Backoff,
     child::{ChildProgram, HostLauncher, LaunchSite, Launcher, UnitServer},
@@ -25,20 +27,20 @@ use crate::{
     redact::Redactor,
 };
 
+mod era_cache;
 mod error;
 mod handshake;
-mod patience;
+mod reconnect_window;
+mod server_version;
 #[cfg(test)]
 mod tests;
-mod verdict;
-mod version;
 
+use era_cache::{EraCache, EraFinding, LegacyEvidence, OpeningOrder};
 pub use error::ConnectError;
 use handshake::HandshakeFailure;
 pub(super) use handshake::discovery;
-pub use patience::ReconnectWindow;
-use verdict::{EraCache, EraFinding, LegacyEvidence, OpeningOrder};
-use version::ServerVersion;
+pub use reconnect_window::ReconnectWindow;
+use server_version::ServerVersion;
 
 /// What every dial needs.
 #[derive(Clone, Debug)]
@@ -105,16 +107,21 @@ impl Dialer {
                     let is_kept_alive =
                         matches!(declared.lifecycle, LifecycleConfig::KeepAlive { .. });
                     let watched = Arc::clone(&connection);
-                    self.tasks.spawn(health::watch(watched, declared.health, is_kept_alive));
+                    self.tasks.spawn(keepalive_driver::watch(
+                        watched,
+                        declared.health,
+                        is_kept_alive,
+                    ));
                     // What is closed after its answer has nobody to be told of other lists.
                     let tells_lists = declared.lifecycle != LifecycleConfig::Ephemeral;
-                    self.tasks.spawn(listening::hold(Arc::clone(&connection), tells_lists));
+                    self.tasks.spawn(listening::run(Arc::clone(&connection), tells_lists));
                     return Ok(connection);
                 }
                 Err(error) => error,
             };
             let pause = backoff.pause(fastrand::f64());
-            let may_return = error.is_outage() || patience.is_for_return && error.is_unset();
+            let may_return =
+                error.is_outage() || patience.is_for_return && error.is_socket_unit_down();
             if !may_return || patience.ends < Instant::now() + pause {
                 return Err(error);
             }
@@ -222,7 +229,7 @@ impl Place<'_> {
                 Err(error)
             }
             Err(HandshakeFailure::Failed(error) | HandshakeFailure::Reopen(_, error)) => {
-                verdicts.failed(server, &version, error.is_about_era());
+                verdicts.failed(server, &version, error.may_be_era_mismatch());
                 Err(error)
             }
         }
@@ -348,8 +355,8 @@ impl Place<'_> {
         tokio::select! {
             biased;
             shaken = &mut shaking => shaken,
-            () = link.unreached() => {
-                (self.absent)(&ConnectError::unreached(self.server));
+            () = link.wait_until_unreachable() => {
+                (self.absent)(&ConnectError::upstream_unreachable(self.server));
                 shaking.await
             }
         }

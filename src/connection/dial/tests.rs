@@ -26,7 +26,7 @@ impl Line {
     fn to(manner: ServerBehaviour) -> Self {
         let servers = InProcessLauncher::new();
         let server = servers.of("test");
-        server.behave(manner);
+        server.set_behaviour(manner);
         let (dialer, _announced) = servers.dialer();
         Self { dialer, server, name: ServerName::new("test").expect("a name") }
     }
@@ -67,14 +67,14 @@ async fn a_probe_that_is_not_answered_costs_its_time_once() {
 async fn a_server_that_refused_the_probe_is_asked_again_after_a_while() {
     let line = Line::to(ServerBehaviour::Good);
     assert_eq!(line.dial().await, (Era::Legacy, Duration::ZERO));
-    line.server.behave(ServerBehaviour::Modern);
+    line.server.set_behaviour(ServerBehaviour::Modern);
     assert_eq!(line.dial().await.0, Era::Modern, "it has refused the handshake");
     assert_eq!(line.server.n_launches(), 3, "and was asked on another pipe");
 
-    line.server.behave(ServerBehaviour::Good);
+    line.server.set_behaviour(ServerBehaviour::Good);
     assert_eq!(line.dial().await.0, Era::Legacy, "it knows nothing of the question any more");
     let n_discoveries = line.server.n_discoveries();
-    line.server.behave(ServerBehaviour::SlowBoth);
+    line.server.set_behaviour(ServerBehaviour::SlowBoth);
     line.server.release(2);
     assert_eq!(line.dial().await.0, Era::Legacy);
     assert_eq!(line.server.n_discoveries(), n_discoveries, "it was believed");

@@ -6,14 +6,14 @@ use tokio::time::{self, Instant};
 
 use super::{
     Connection, HttpLink, RequestFailure,
-    stream::{MeteredEvents, ReopenAttempts, is_passing, read_shared},
+    stream::{MeteredEvents, ReopenAttempts, is_transient, read_shared},
     upstream,
 };
 use crate::{
     config::defaults,
     protocol::{
         Message,
-        mcp::{ListKind, ServerProfile, method},
+        payloads::{ListKind, ServerProfile, method},
     },
 };
 
@@ -74,24 +74,24 @@ impl HttpLink {
             tracing::debug!(mcp_server = %connection.server, "listening");
             if has_worked && events.parser.last_id().is_empty() {
                 // Nobody tells what was said meanwhile.
-                connection.doubt_lists();
+                connection.reread_lists();
             }
             events.parser.restart();
             return Heard::Stream(read_shared(connection, &mut answer.into_body(), events).await);
         }
         let why = format!("HTTP {status}").into();
         // 409 at first means that there is one already, and it is not ours.
-        if is_passing(status) && (has_worked || status.is_server_error()) {
+        if is_transient(status) && (has_worked || status.is_server_error()) {
             return Heard::Trouble(why);
         }
         // An upstream may answer 404 simply because it has no such stream.
         if has_worked {
             let mut body = answer.into_body();
-            let reading = upstream::whole(&mut body, None, 0);
+            let reading = upstream::read_whole(&mut body, None, 0);
             let body = time::timeout(defaults::GOODBYE_TIMEOUT, reading).await;
             let body = body.ok().and_then(Result::ok).unwrap_or_default();
             if self.has_session() && upstream::is_session_lost(status, &body) {
-                connection.forsake(RequestFailure::SessionLost(status));
+                connection.abandon(RequestFailure::SessionLost(status));
             }
         }
         Heard::Nothing(why)
@@ -100,7 +100,7 @@ impl HttpLink {
 
 impl Connection {
     /// Has every list read again whose changes the server announces: some may have been missed.
-    pub(in super::super) fn doubt_lists(self: &Arc<Self>) {
+    pub(in super::super) fn reread_lists(self: &Arc<Self>) {
         for (list, notice) in [
             (ListKind::Tools, method::TOOLS_CHANGED),
             (ListKind::Prompts, method::PROMPTS_CHANGED),

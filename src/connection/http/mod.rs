@@ -3,11 +3,11 @@
 //! Over streamable HTTP the answer comes back as JSON or as an event stream, which may break off
 //! and go on elsewhere ([`stream`]), and one more stream brings what belongs to no request
 //! ([`listen`]). An upstream of protocol version 2024-11-05 has one stream for everything
-//! ([`legacy`]).
+//! ([`legacy_sse`]).
 //!
 //! The session that the upstream minted for our one `initialize` is stamped on every request, so
 //! the upstream sees one client, however many there are. An upstream of the modern era knows no
-//! sessions: each request stands for itself ([`alone`]).
+//! sessions: each request stands for itself ([`stateless`]).
 
 use std::{convert::Infallible, future::pending, sync::Arc};
 
@@ -22,27 +22,26 @@ use tokio_util::task::TaskTracker;
 
 use super::{Connection, Inbox, RequestFailure};
 use crate::{
-    compute::read_in_place,
+    compute_pool::read_in_place,
     config::defaults,
     protocol::{
-        ByteChunks, Message, MessageKind, ParseError,
+        ByteChunks, Message, MessageKind, ParseError, client_meta,
         jsonrpc::MessagePart,
-        mcp::{ServerProfile, method},
-        modern,
+        payloads::{ServerProfile, method},
     },
 };
 
-mod alone;
-mod lane;
-mod legacy;
+mod http_pool;
+mod legacy_sse;
 mod listen;
-mod mirror;
+mod parameter_headers;
+mod stateless;
 mod stream;
 mod upstream;
 
-use lane::ResponseBody;
-pub(super) use legacy::{ForeignEndpoint, LegacyEndpoint, open};
-pub(super) use mirror::ParameterHeaders;
+use http_pool::ResponseBody;
+pub(super) use legacy_sse::{ForeignEndpoint, LegacyEndpoint, open};
+pub(super) use parameter_headers::ParameterHeaders;
 pub(super) use stream::ReopenAttempts;
 pub(super) use upstream::HttpUpstream;
 
@@ -78,7 +77,7 @@ enum Answers {
 /// The receiving end of a link, for [`run`].
 pub(super) struct HttpReceivers {
     queue: mpsc::Receiver<Bytes>,
-    stream: Option<legacy::LegacySseStream>,
+    stream: Option<legacy_sse::LegacySseStream>,
 }
 
 impl HttpLink {
@@ -95,7 +94,7 @@ impl HttpLink {
     fn with(
         upstream: HttpUpstream,
         answers: Answers,
-        stream: Option<legacy::LegacySseStream>,
+        stream: Option<legacy_sse::LegacySseStream>,
         tasks: TaskTracker,
     ) -> (Self, HttpReceivers) {
         let (aside, queue) = mpsc::channel(defaults::ASIDE_QUEUE);
@@ -109,7 +108,7 @@ impl HttpLink {
     }
 
     /// Waits until it is time to say that the upstream takes no connections: for ever if it took one.
-    pub(super) async fn unreached(&self) {
+    pub(super) async fn wait_until_unreachable(&self) {
         time::sleep(defaults::CONNECT_NOTICED_AFTER).await;
         if self.upstream.is_reached() {
             pending::<()>().await;
@@ -117,8 +116,8 @@ impl HttpLink {
     }
 
     /// Remembers the protocol version for the headers of later messages.
-    pub(super) fn settled(&self, profile: &ServerProfile) {
-        self.upstream.settled(profile);
+    pub(super) fn set_protocol_version(&self, profile: &ServerProfile) {
+        self.upstream.set_session(profile);
     }
 
     /// Returns what posts a request and hands all that comes back to the connection. Whoever asked
@@ -132,8 +131,8 @@ impl HttpLink {
             let Some(link) = connection.http() else { return };
             let id = post.id;
             // Only a request of the modern era names its version. Boxed: others need not have the room.
-            let exchanged = match modern::version_of(&post.request) {
-                Some(_) => Box::pin(link.exchange_alone(&connection, &post, &inbox)).await,
+            let exchanged = match client_meta::version_of(&post.request) {
+                Some(_) => Box::pin(link.exchange_stateless(&connection, &post, &inbox)).await,
                 None => link.exchange(&connection, id, post.frame.clone(), &inbox).await,
             };
             if let Err(failure) = exchanged {
@@ -142,7 +141,7 @@ impl HttpLink {
                 if matches!(failure, RequestFailure::SessionLost(_) | RequestFailure::EraLost(_))
                     || (is_request && matches!(failure, RequestFailure::Connect(_)))
                 {
-                    connection.forsake(failure.clone());
+                    connection.abandon(failure.clone());
                 }
                 connection.fail(id, failure);
             }
@@ -212,13 +211,14 @@ impl HttpLink {
         let mut body = answer.into_body();
         let body = tokio::select! {
             biased;
-            whole = upstream::whole(&mut body, account, holds) => whole?,
+            whole = upstream::read_whole(&mut body, account, holds) => whole?,
             // It takes no memory where nobody waits for it.
             () = inbox.closed() => return self.drained(connection, id, status, body).await,
         };
         match read_in_place(body.len(), || Message::parse_lossy(body.clone())) {
             Ok(message)
-                if connection.profile().is_some() && alone::is_modern_refusal(status, &message) =>
+                if connection.profile().is_some()
+                    && stateless::is_modern_refusal(status, &message) =>
             {
                 Err(RequestFailure::EraLost(status))
             }
@@ -279,7 +279,7 @@ impl HttpLink {
         // What was heard on it afterwards shows that it was another instance that knows nothing of
         // it, or a proxy: a session that nobody ends may keep a set of processes for ever.
         let is_lost = matches!(connection.reason(), Some(RequestFailure::SessionLost(_)))
-            && !connection.counters.heard.is_after_loss();
+            && !connection.counters.heard.has_recovered();
         if self.upstream.is_pinned() && !is_lost {
             let _unheard = time::timeout(defaults::GOODBYE_TIMEOUT, self.upstream.delete()).await;
         }
@@ -302,7 +302,7 @@ pub(super) async fn run(connection: Arc<Connection>, ends: HttpReceivers) {
     };
     connection.gone.cancel();
     link.goodbye(&connection).await;
-    connection.lose(why);
+    connection.fail_all(why);
     connection.down.cancel();
 }
 

@@ -6,17 +6,17 @@ use http_body_util::BodyExt as _;
 use hyper::StatusCode;
 use tokio::{task, time};
 
-use super::{Connection, HttpLink, Inbox, RequestFailure, lane::ResponseBody, upstream};
+use super::{Connection, HttpLink, Inbox, RequestFailure, http_pool::ResponseBody, upstream};
 use crate::{
     backoff::Backoff,
     budget::{MemoryExhausted, MemoryReservation},
     config::defaults,
+    error_report::chain,
     holder::Account,
     protocol::{
         ndjson::OversizedLine,
         sse::{SseDecoder, SseItem},
     },
-    report::chain,
 };
 
 impl HttpLink {
@@ -66,7 +66,7 @@ impl HttpLink {
             time::sleep(pause).await;
             match self.upstream.listen(events.last_id()).await {
                 Ok(answer) if upstream::is_event_stream(&answer) => return Ok(answer.into_body()),
-                Ok(answer) if is_passing(answer.status()) => {}
+                Ok(answer) if is_transient(answer.status()) => {}
                 Ok(answer) => {
                     let status = answer.status();
                     let why = format!("{why}, and it cannot be had again (HTTP {status})");
@@ -255,7 +255,7 @@ impl MeteredEvents {
         let (thrown, failure) = match item {
             SseItem::Event(event) if event.data.is_empty() || !event.is_message() => return,
             SseItem::Event(event) => match self.held.count(event.data.clone()) {
-                Ok(data) => return connection.hear(data, via),
+                Ok(data) => return connection.receive_message(data, via),
                 Err(exhausted) => {
                     (OversizedLine::of(&event.data), RequestFailure::NoMemory(exhausted))
                 }
@@ -269,7 +269,7 @@ impl MeteredEvents {
                     (thrown, why)
                 }
                 None => {
-                    connection.noise("longer than a message may be", thrown.length);
+                    connection.note_non_message("longer than a message may be", thrown.length);
                     let length = thrown.length;
                     (thrown, RequestFailure::Oversized { length })
                 }
@@ -282,7 +282,7 @@ impl MeteredEvents {
 }
 
 /// Tells whether a refused stream may be had a little later.
-pub(super) fn is_passing(status: StatusCode) -> bool {
+pub(super) fn is_transient(status: StatusCode) -> bool {
     // 409: the upstream has not noticed yet that the last one has ended.
     matches!(
         status,

@@ -15,18 +15,18 @@ use hyper::{
 
 use super::{
     super::{Connection, RequestFailure},
-    lane::{HttpPool, ResponseBody},
+    http_pool::{HttpPool, ResponseBody},
 };
 use crate::{
     body::{self, BodyReadError, MemoryPressurePolicy, OutgoingBody},
     config::defaults,
+    error_report::chain,
     holder::Account,
     protocol::{
         ByteChunks,
-        mcp::{SESSION_HEADER, ServerProfile, VERSION_HEADER},
+        payloads::{SESSION_HEADER, ServerProfile, VERSION_HEADER},
         version,
     },
-    report::chain,
 };
 
 const SESSION: HeaderName = HeaderName::from_static(SESSION_HEADER);
@@ -116,7 +116,7 @@ impl HttpUpstream {
     }
 
     /// Remembers session and protocol version for the headers of all that follows.
-    pub(super) fn settled(&self, profile: &ServerProfile) {
+    pub(super) fn set_session(&self, profile: &ServerProfile) {
         let mut stamped = self.headers().into_owned();
         if let Ok(version) = HeaderValue::try_from(&profile.protocol_version) {
             stamped.insert(VERSION, version);
@@ -133,7 +133,7 @@ impl HttpUpstream {
     }
 
     /// Posts a request of the modern era, with the headers that repeat parts of it.
-    pub(super) async fn post_alone(
+    pub(super) async fn post_stateless(
         &self,
         frame: ByteChunks,
         repeated: &[(String, String)],
@@ -257,13 +257,13 @@ pub(super) fn is_event_stream(answer: &Response<ResponseBody>) -> bool {
 
 /// Reads a body that is no stream, and counts it for `account`. Where there is no memory for it, the
 /// upstream waits for a while. The reader holds `holds` bytes beside it.
-pub(super) async fn whole(
+pub(super) async fn read_whole(
     body: &mut ResponseBody,
     account: Option<Account>,
     holds: usize,
 ) -> Result<Bytes, RequestFailure> {
     let length_max = defaults::MESSAGE_BYTES_MAX;
-    let read = body::whole(body, length_max, MemoryPressurePolicy::Wait { account, holds });
+    let read = body::read_whole(body, length_max, MemoryPressurePolicy::Wait { account, holds });
     read.await.map_err(|error| match error {
         BodyReadError::NoMemory(exhausted) => RequestFailure::NoMemory(exhausted),
         BodyReadError::TooLong => RequestFailure::Oversized { length: length_max },

@@ -84,7 +84,7 @@ async fn a_modern_server_is_told_by_its_clients_only_what_is_called_off() {
     ] {
         let servers = InProcessLauncher::new();
         let server = servers.of("test");
-        server.behave(manner);
+        server.set_behaviour(manner);
         let connection = dial(&servers).await.expect("connects");
         for (method, params) in [
             ("notifications/roots/list_changed", None),
@@ -154,7 +154,7 @@ async fn what_a_server_asks_while_we_ask_it_something_is_for_its_client() {
     let dialling = dialer.dial(&name, &declared, 1, party, closing, ReconnectWindow::none());
     let connection = dialling.await.expect("connects");
 
-    let ours = connection.call_of_ours(Holder::SERVICE, &call("ask"), LIMITS).await.expect("sent");
+    let ours = connection.call_internal(Holder::SERVICE, &call("ask"), LIMITS).await.expect("sent");
     let announcement = announced.recv().await.expect("announced: no client waits");
     assert!(matches!(announcement.aside, SideMessage::Question(_)), "{:?}", announcement.aside);
 
@@ -162,7 +162,7 @@ async fn what_a_server_asks_while_we_ask_it_something_is_for_its_client() {
     let mut others = Vec::new();
     for _ in 0..16 {
         others.push(
-            connection.call_of_ours(Holder::SERVICE, &call("wait"), LIMITS).await.expect("sent"),
+            connection.call_internal(Holder::SERVICE, &call("wait"), LIMITS).await.expect("sent"),
         );
     }
     let mut asking = connection.call(Holder::SERVICE, &call("ask"), LIMITS).await.expect("sent");
@@ -182,7 +182,7 @@ async fn a_server_that_is_missing_crashes_or_hangs_fails_its_dial() {
         (ServerBehaviour::Hangs, "TIMEOUT"),
         (ServerBehaviour::HangsUp, "SERVER_HUNG_UP"),
     ] {
-        server.behave(manner);
+        server.set_behaviour(manner);
         assert_eq!(dial(&servers).await.expect_err("fails").code(), code);
     }
     assert_eq!((server.n_launches(), server.n_living()), (4, 0));
@@ -191,7 +191,7 @@ async fn a_server_that_is_missing_crashes_or_hangs_fails_its_dial() {
 #[tokio::test(start_paused = true)]
 async fn a_server_has_as_long_to_start_as_it_is_given() {
     let servers = InProcessLauncher::new();
-    servers.of("test").behave(ServerBehaviour::Hangs);
+    servers.of("test").set_behaviour(ServerBehaviour::Hangs);
 
     let begin = Instant::now();
     let error = dial(&servers).await.expect_err("no handshake");
@@ -204,7 +204,7 @@ async fn a_server_has_as_long_to_start_as_it_is_given() {
 #[tokio::test(start_paused = true)]
 async fn a_server_that_does_not_leave_is_killed_after_the_ladder() {
     let servers = InProcessLauncher::new();
-    servers.of("test").behave(ServerBehaviour::Clings);
+    servers.of("test").set_behaviour(ServerBehaviour::Clings);
     let connection = dial(&servers).await.expect("connects");
 
     let begin = Instant::now();

@@ -19,26 +19,26 @@ use tokio::{
 
 use super::{
     CallEvent, Connection, ConnectionLimits, PendingRequest, RequestFailure, SideMessage,
-    call::RequestOrigin, http::ReopenAttempts,
+    http::ReopenAttempts, pending_request::RequestOrigin,
 };
 use crate::{
     config::defaults,
     era::{
-        listening::{self, listen},
-        subscription::SubscriptionFilter,
+        client_subscription::SubscriptionFilter,
+        server_subscription::{self, listen},
     },
     holder::Holder,
     protocol::{
         Era, Message,
-        error::{INTERNAL_ERROR, INVALID_PARAMS},
         jsonrpc::MessagePart,
-        mcp::method,
+        payloads::method,
+        rpc_error::{INTERNAL_ERROR, INVALID_PARAMS},
     },
 };
 
-mod plan;
+mod subscription_state;
 
-use plan::{SubscriptionAction, SubscriptionState};
+use subscription_state::{SubscriptionAction, SubscriptionState};
 
 /// What clients want to be told of, and what the server has said to that.
 #[derive(Debug, Default)]
@@ -93,7 +93,7 @@ impl Connection {
         };
         let patience = defaults::SETTLE_TIMEOUT;
         tokio::select! {
-            () = self.gone() => Err(RequestFailure::Gone),
+            () = self.wait_until_gone() => Err(RequestFailure::Gone),
             settled = time::timeout(patience, settled) => match settled {
                 Ok(Ok(refused)) => Ok(refused),
                 Ok(Err(_)) => Err(RequestFailure::Gone),
@@ -105,7 +105,7 @@ impl Connection {
 
 /// Holds the subscription of an established connection until that is gone. `tells_lists` says that
 /// somebody is there to be told of lists that have changed.
-pub(super) async fn hold(connection: Arc<Connection>, tells_lists: bool) {
+pub(super) async fn run(connection: Arc<Connection>, tells_lists: bool) {
     if connection.era() == Era::Legacy {
         return;
     }
@@ -120,7 +120,7 @@ pub(super) async fn hold(connection: Arc<Connection>, tells_lists: bool) {
         has_worked: false,
     };
     tokio::select! {
-        () = connection.gone() => {}
+        () = connection.wait_until_gone() => {}
         () = listener.run() => {}
     }
 }
@@ -142,7 +142,7 @@ impl Listener<'_> {
     async fn run(mut self) {
         loop {
             let filter = self.filter();
-            self.plan.want(filter);
+            self.plan.set_filter(filter);
             match self.plan.next() {
                 SubscriptionAction::Rest => self.rest().await,
                 SubscriptionAction::Close => {
@@ -169,7 +169,7 @@ impl Listener<'_> {
             SubscriptionFilter { tools: true, prompts: true, resources: true, uris: Vec::new() };
         let lists = match self.connection.profile() {
             Some(profile) if self.tells_lists => {
-                all.told_by(profile.result.get("capabilities").unwrap_or(&Value::Null))
+                all.supported_by(profile.result.get("capabilities").unwrap_or(&Value::Null))
             }
             Some(_) | None => SubscriptionFilter::default(),
         };
@@ -212,7 +212,7 @@ impl Listener<'_> {
                 self.last = last.map(|last| (last, until));
                 self.has_worked = true;
                 if self.plan.opened(filter) {
-                    connection.doubt_lists();
+                    connection.reread_lists();
                 }
                 None
             }
@@ -343,7 +343,9 @@ impl Open {
         loop {
             match self.call.next().await {
                 Ok(CallEvent::Aside(SideMessage::Notification(notice))) => {
-                    connection.announce(SideMessage::Notification(listening::untagged(&notice)));
+                    connection.announce(SideMessage::Notification(server_subscription::untagged(
+                        &notice,
+                    )));
                 }
                 Ok(CallEvent::Aside(SideMessage::Question(_)) | CallEvent::Deferred) => {}
                 Ok(CallEvent::Answer(_)) => return "the server has ended it".into(),

@@ -146,11 +146,11 @@ fn only_so_many_drain() {
 fn a_request_is_the_only_one_when_nothing_else_runs_for_nobody_either() {
     let mut mux = Mux::new(8, 8);
     let (gone, kept) = (mux.admit(ONE, "a").expect("room"), mux.admit(ONE, "b").expect("room"));
-    assert_eq!(mux.sole(|_| true), None);
+    assert_eq!(mux.sole_request(|_| true), None);
     mux.abandon(gone, Duration::from_secs(60));
-    assert_eq!(mux.sole(|_| true), None, "the server may still talk about the first one");
+    assert_eq!(mux.sole_request(|_| true), None, "the server may still talk about the first one");
     mux.settle(gone);
-    assert_eq!(mux.sole(|_| true), Some(kept));
+    assert_eq!(mux.sole_request(|_| true), Some(kept));
 }
 
 /// What may happen next; the numbers choose among what is there.

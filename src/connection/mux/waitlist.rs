@@ -32,7 +32,7 @@ impl<W> Waitlist<W> {
     /// Returns an empty waitlist beside the requests of `in_flight`.
     pub(super) fn new(in_flight: impl Iterator<Item = Holder>) -> Box<Self> {
         let mut queue = FairQueue::default();
-        in_flight.for_each(|holder| queue.hold(holder));
+        in_flight.for_each(|holder| queue.add(holder));
         Box::new(Self { queue })
     }
 
@@ -40,7 +40,7 @@ impl<W> Waitlist<W> {
     pub(super) fn admit(&mut self, holder: Holder) -> bool {
         let is_free = self.queue.n_waiting() == 0;
         if is_free {
-            self.queue.hold(holder);
+            self.queue.add(holder);
         }
         is_free
     }

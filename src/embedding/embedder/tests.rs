@@ -17,8 +17,8 @@ use tokio::time;
 use super::*;
 use crate::{
     config::SecretValue,
-    report::chain,
-    web::site::{RecordedRequest, TestSite, page},
+    error_report::chain,
+    web::test_site::{RecordedRequest, TestSite, page},
 };
 
 const KEY: &str = "sk-0123456789";
@@ -139,7 +139,7 @@ async fn texts_are_learned_in_batches_and_each_once() {
     embedder.learn([wanted.clone(), texts(["new"])].concat());
     learned(&embedder, &texts(["new"])).await;
 
-    let asked = site.asked();
+    let asked = site.recorded();
     let sizes: Vec<usize> = asked.iter().map(|asked| input(asked).len()).collect();
     assert_eq!(sizes, [32, 32, 6, 1]);
     let distinct: HashSet<String> = asked.iter().flat_map(input).collect();
@@ -169,7 +169,7 @@ async fn what_was_learned_is_on_the_disk_for_the_same_endpoint_and_model() {
     second.learn(wanted.clone());
     learned(&second, &wanted).await;
     idle(&second).await;
-    assert_eq!(site.asked().len(), 1, "nothing is asked again");
+    assert_eq!(site.recorded().len(), 1, "nothing is asked again");
     for (a, b) in first.vectors(&wanted).iter().zip(second.vectors(&wanted)) {
         assert_eq!(*a, b);
     }
@@ -177,7 +177,7 @@ async fn what_was_learned_is_on_the_disk_for_the_same_endpoint_and_model() {
     let other = with("other");
     other.learn(wanted.clone());
     learned(&other, &wanted).await;
-    assert_eq!(site.asked().len(), 2);
+    assert_eq!(site.recorded().len(), 2);
 }
 
 #[tokio::test]
@@ -260,10 +260,10 @@ async fn a_text_that_is_refused_holds_up_no_other() {
     idle(&embedder).await;
     let known: Vec<bool> = embedder.vectors(&wanted).iter().map(Option::is_some).collect();
     assert_eq!(known, [true, true, false, true, true]);
-    let n_asked = site.asked().len();
+    let n_asked = site.recorded().len();
     embedder.learn(wanted);
     idle(&embedder).await;
-    assert_eq!(site.asked().len(), n_asked, "it is not asked for again");
+    assert_eq!(site.recorded().len(), n_asked, "it is not asked for again");
 }
 
 #[tokio::test]
@@ -297,7 +297,7 @@ async fn a_query_is_asked_once_and_a_known_text_not_at_all() {
     embedder.learn(texts(["a"]));
     learned(&embedder, &texts(["a"])).await;
     assert_eq!(embedder.query("a").await, embedder.vectors(&texts(["a"]))[0]);
-    assert_eq!(site.asked().len(), 2);
+    assert_eq!(site.recorded().len(), 2);
 }
 
 #[tokio::test]
@@ -321,7 +321,7 @@ async fn a_query_that_takes_too_long_is_made_without_and_known_the_next_time() {
     gate.add_permits(1);
     time::timeout(LONG, answered).await.expect("it is waited for all the same");
     assert!(embedder.query("a").await.is_some());
-    assert_eq!(site.asked().len(), 1);
+    assert_eq!(site.recorded().len(), 1);
 }
 
 #[tokio::test]
@@ -383,7 +383,7 @@ async fn the_key_is_in_the_header_and_in_no_log() {
     assert_eq!(embedder.query("a").await, None);
     let error = embedder.shared.ask(&texts(["a"])).await.expect_err("refused");
 
-    assert_eq!(site.asked()[0].header("authorization"), format!("Bearer {KEY}"));
+    assert_eq!(site.recorded()[0].header("authorization"), format!("Bearer {KEY}"));
     let shown = format!("{} {embedder:?} {error:?} {declared:?}", log.text());
     assert!(shown.contains("search without embeddings"), "{shown}");
     assert!(shown.contains("wrong key: Bearer [secret]"), "{shown}");
@@ -394,7 +394,7 @@ async fn the_key_is_in_the_header_and_in_no_log() {
 async fn without_a_key_none_is_sent_and_one_that_is_missing_is_told() {
     let site = good().await;
     assert!(embedder(&site).query("a").await.is_some());
-    assert!(!site.asked()[0].headers.contains_key("authorization"));
+    assert!(!site.recorded()[0].headers.contains_key("authorization"));
 
     let key = Some(SecretValue::Credential("key".into()));
     let declared = search::EmbeddingConfig { api_key: key, ..declared(&site, "m") };

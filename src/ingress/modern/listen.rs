@@ -12,7 +12,7 @@ use super::super::{
     respond::{self, IngressError},
 };
 use crate::{
-    era::subscription::{self, SubscriptionFilter},
+    era::client_subscription::{self, SubscriptionFilter},
     protocol::{ByteChunks, Message, jsonrpc::MessagePart, sse},
     session::{EphemeralSession, OutboxItem, OutboxReader},
     view::View,
@@ -86,7 +86,8 @@ impl ListenRequest {
         let id = request.part(MessagePart::Id).unwrap_or("null").to_owned();
         let (views, view, session) =
             (Arc::clone(&edge.views), view.clone(), Arc::clone(listener.session()));
-        let settling = Box::pin(async move { views.honour(&view, &session, &asked).await });
+        let settling =
+            Box::pin(async move { views.accept_subscription(&view, &session, &asked).await });
         let stage = Stage::Settling(settling);
         Self { edge, id, stage, reader, first: VecDeque::new(), listener }
     }
@@ -123,15 +124,15 @@ impl ListenRequest {
             match &mut self.stage {
                 Stage::Settling(settling) => {
                     let honoured = settling.await;
-                    let first = subscription::acknowledged(&self.id, &honoured);
+                    let first = client_subscription::acknowledged(&self.id, &honoured);
                     self.stage = Stage::Open(honoured);
                     return Some(first);
                 }
                 Stage::Open(honoured) => match self.reader.next().await {
                     OutboxItem::Event(_, bytes) => {
                         let message = Message::parse_own(bytes).ok();
-                        if let Some(message) = message.filter(|message| honoured.wants(message)) {
-                            return Some(subscription::tagged(&message, &self.id));
+                        if let Some(message) = message.filter(|message| honoured.matches(message)) {
+                            return Some(client_subscription::tagged(&message, &self.id));
                         }
                     }
                     OutboxItem::Closed => return self.end(),
@@ -149,10 +150,12 @@ impl ListenRequest {
     /// is told of nothing. Source: MCP 2026-07-28, "Subscriptions", which comes first.
     fn end(&mut self) -> Option<Bytes> {
         let stage = std::mem::replace(&mut self.stage, Stage::Closed);
-        self.first.push_back(subscription::ended(&self.id));
+        self.first.push_back(client_subscription::ended(&self.id));
         if let Stage::Settling(_) = stage {
-            self.first
-                .push_front(subscription::acknowledged(&self.id, &SubscriptionFilter::default()));
+            self.first.push_front(client_subscription::acknowledged(
+                &self.id,
+                &SubscriptionFilter::default(),
+            ));
         }
         self.first.pop_front()
     }

@@ -25,8 +25,8 @@ fn request(method: &str, params: &str) -> Message {
 fn a_message_says_of_which_era_it_is_or_its_headers_do() {
     let modern = format!("{{{META}}}");
     let version = |version| (VERSION_HEADER, version);
-    let method = (headers::METHOD, "tools/list");
-    for (told, asked, params, is_modern) in [
+    let method = (parameter_headers::METHOD, "tools/list");
+    for (told, asked, params, expected) in [
         (vec![], "tools/list", "{}", false),
         (vec![version("2025-11-25")], "tools/list", "{}", false),
         (vec![version("2025-11-25"), method], "tools/list", "{}", false),
@@ -40,8 +40,8 @@ fn a_message_says_of_which_era_it_is_or_its_headers_do() {
         (vec![version("2025-06-18")], "initialize", &modern, false),
         (vec![version("2026-07-28")], "initialize", &modern, true),
     ] {
-        let found = is_spoken(&headers(&told), &request(asked, params));
-        assert_eq!(found, is_modern, "{told:?} {asked} {params}");
+        let found = is_modern(&headers(&told), &request(asked, params));
+        assert_eq!(found, expected, "{told:?} {asked} {params}");
     }
 }
 
@@ -64,8 +64,8 @@ fn headers_say_what_the_body_says() {
     let modern = format!("{{{META}}}");
     let named = |name: &str| format!(r#"{{"name":{},{META}}}"#, json!(name));
     let version = (VERSION_HEADER, "2026-07-28");
-    let method = |method| (headers::METHOD, method);
-    let name = |name| (headers::NAME, name);
+    let method = |method| (parameter_headers::METHOD, method);
+    let name = |name| (parameter_headers::NAME, name);
     for (told, asked, params, expected) in [
         (vec![version, method("tools/list")], "tools/list", modern.clone(), "none"),
         (vec![method("tools/list")], "tools/list", modern.clone(), "no mcp-protocol-version"),

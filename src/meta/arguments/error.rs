@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::{
     meta::definitions::MetaTool,
-    protocol::{RpcError, error::INVALID_PARAMS},
+    protocol::{RpcError, rpc_error::INVALID_PARAMS},
 };
 
 /// Why a tool cannot be called with its arguments. Where a field is named, it is by its path.

@@ -40,20 +40,20 @@ fn result(chain: &ToolChain) -> Value {
 fn each_step_gets_the_value_of_the_one_before_if_it_wants_it() {
     let mut chain = chain(&[("a/x", true), ("b/y", true), ("c/z", false)]);
     assert_eq!(chain.next().expect("a step").args, r#"{"n":1.0,"previous":0}"#);
-    chain.on(value("a/x", r#"{"v":1e400}"#));
+    chain.record_result(value("a/x", r#"{"v":1e400}"#));
     assert_eq!(chain.next().expect("a step").args, r#"{"n":1.0,"previous":{"v":1e400}}"#);
-    chain.on(value("b/y", "2"));
+    chain.record_result(value("b/y", "2"));
     let last = chain.next().expect("a step");
     assert_eq!(last.args, r#"{"n":1.0,"previous":0}"#);
-    chain.on(value("c/z", "3"));
+    chain.record_result(value("c/z", "3"));
     assert_eq!(chain.next(), None);
 }
 
 #[test]
 fn a_chain_that_succeeds_answers_with_all_values() {
     let mut chain = chain(&[("a/x", false), ("b/y", false)]);
-    chain.on(value("a/x", "1"));
-    chain.on(value("b/y", r#"{"v":2}"#));
+    chain.record_result(value("a/x", "1"));
+    chain.record_result(value("b/y", r#"{"v":2}"#));
     let result = result(&chain);
     assert_eq!(
         result["structuredContent"],
@@ -71,10 +71,10 @@ fn a_chain_that_succeeds_answers_with_all_values() {
 #[test]
 fn a_chain_stops_at_the_first_failure_and_says_which_it_was() {
     let mut chain = chain(&[("a/x", false), ("b/y", false), ("c/z", false)]);
-    chain.on(value("a/x", "1"));
-    chain.on(failure("b/y"));
+    chain.record_result(value("a/x", "1"));
+    chain.record_result(failure("b/y"));
     assert_eq!(chain.next(), None);
-    chain.on(value("c/z", "3"));
+    chain.record_result(value("c/z", "3"));
 
     let result = result(&chain);
     let structured = &result["structuredContent"];
@@ -101,9 +101,9 @@ fn progress_is_told_step_by_step() {
         format!("{done}/{total} {message}")
     };
     assert_eq!(told(&chain), "0/2 started");
-    chain.on(value("a/x", "1"));
+    chain.record_result(value("a/x", "1"));
     assert_eq!(told(&chain), "1/2 step_completed");
-    chain.on(failure("b/y"));
+    chain.record_result(failure("b/y"));
     assert_eq!(told(&chain), "2/2 step_error");
 }
 
@@ -119,7 +119,7 @@ fn more_steps_than_there_may_be_are_refused() {
 fn a_definition_is_added_where_it_is_wanted() {
     let includes = ChainIncludes { backends: false, tools: true };
     let mut chain = ToolChain::new(vec![step("a/x", false)], 8, includes).expect("one");
-    chain.on(value("a/x", "1"));
+    chain.record_result(value("a/x", "1"));
     let first = &result(&chain)["structuredContent"]["results"][0];
     assert_eq!(*first, json!({ "tool_id": "a/x", "structured": 1, "tool": { "name": "t" } }));
 }
@@ -128,9 +128,9 @@ fn a_definition_is_added_where_it_is_wanted() {
 fn a_value_that_is_too_large_is_cut_and_says_so() {
     let mut chain = chain(&[("a/x", false), ("b/y", true)]);
     let large = json!(vec!["x"; 100_000]).to_string();
-    chain.on(value("a/x", &large));
+    chain.record_result(value("a/x", &large));
     assert!(chain.next().expect("a step").args.contains(&large), "the next step gets all of it");
-    chain.on(value("b/y", "2"));
+    chain.record_result(value("b/y", "2"));
     let text = chain.to_result(ROOM);
     assert!(text.len() < 3 * ROOM, "{}", text.len());
     let first = &result(&chain)["structuredContent"]["results"][0]["structured"];
@@ -148,7 +148,7 @@ proptest! {
         for (succeeds, _, tool) in &all {
             let Some(next) = chain.next() else { break };
             prop_assert!(serde_json::from_str::<Value>(&next.args).is_ok());
-            chain.on(if *succeeds { value(tool, &json!(tool).to_string()) } else { failure(tool) });
+            chain.record_result(if *succeeds { value(tool, &json!(tool).to_string()) } else { failure(tool) });
         }
         prop_assert!(chain.next().is_none());
         let result = result(&chain);

@@ -48,7 +48,8 @@ pub fn examples(schema: &Value, max: usize) -> Vec<ArgumentExample> {
             result_hint: None,
         })
         .collect();
-    let hint = schema["description"].as_str().map(|text| cut(&redact::tame(text), HINT_CHARS_MAX));
+    let hint =
+        schema["description"].as_str().map(|text| cut(&redact::sanitize(text), HINT_CHARS_MAX));
     for which in [Which::Required, Which::Valued] {
         let args = reader().object(schema, which, 0);
         let is_new = found.iter().all(|known| known.args != args);

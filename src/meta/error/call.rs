@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::{ErrorCode, ErrorObject};
 use crate::{
-    call::CallError, connection::RequestFailure, era::TranslationError, pool::SlotError,
-    report::chain,
+    call::CallError, connection::RequestFailure, era::TranslationError, error_report::chain,
+    pool::SlotError,
 };
 
 /// What a failure is: its kind, what it is called in the details, and whether the same again may
@@ -53,7 +53,7 @@ impl Kind {
                 SlotError::Closing(_) => Self::passing("server_closed"),
                 SlotError::SessionRequired(_) => Self::lasting(ExecutionFailed, "session_required"),
                 SlotError::SessionEnded(_) => Self::lasting(ExecutionFailed, "session_ended"),
-                late if late.is_late() => Self::lasting(Timeout, "server_not_connected"),
+                late if late.is_timeout() => Self::lasting(Timeout, "server_not_connected"),
                 SlotError::Dial { .. } => Self::passing("server_not_connected"),
             },
             CallError::Untranslatable { source, .. } => match source {

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{ErrorCode, ErrorObject};
 use crate::protocol::{
     RpcError,
-    error::{INTERNAL_ERROR, INVALID_PARAMS, REQUEST_TIMEOUT},
+    rpc_error::{INTERNAL_ERROR, INVALID_PARAMS, REQUEST_TIMEOUT},
 };
 
 impl ErrorObject {

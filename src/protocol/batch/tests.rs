@@ -17,10 +17,10 @@ fn refused(text: &str) -> String {
 #[test]
 fn an_array_is_read_as_a_batch_and_nothing_else_is() {
     for text in ["[]", " \r\n\t[1]", "["] {
-        assert!(Batch::is_one(text.as_bytes()), "{text}");
+        assert!(Batch::is_batch(text.as_bytes()), "{text}");
     }
     for text in ["{}", "", "7", "\"[\"", "{\"a\":[]}"] {
-        assert!(!Batch::is_one(text.as_bytes()), "{text}");
+        assert!(!Batch::is_batch(text.as_bytes()), "{text}");
     }
 }
 

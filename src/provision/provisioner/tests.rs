@@ -13,10 +13,10 @@ use crate::{
     config::{SessionConfig, load::parsed},
     connection::in_process::{InProcessLauncher, InProcessServer, ServerBehaviour},
     holder::Holder,
-    protocol::mcp::method,
+    protocol::payloads::method,
     provision::{ExistingServer, ListedServer},
     session::{OutboxItem, ServerScope, SessionSigner},
-    web::site::{TestSite, page},
+    web::test_site::{TestSite, page},
 };
 
 const LIMITS: ConnectionLimits =
@@ -79,7 +79,7 @@ impl Rig {
         let provisioner = Arc::new(Provisioner::new(slots, clients, Arc::clone(&catalog), &config));
         let (mut tasks, stop) = (JoinSet::new(), CancellationToken::new());
         let stopped = stop.clone();
-        tasks.spawn(async move { catalog.heed(announced, || LIMITS, stopped).await });
+        tasks.spawn(async move { catalog.run_announcements(announced, || LIMITS, stopped).await });
         tasks.spawn(Arc::clone(&sessions).run(told, stop));
         Self { provisioner, servers, pool, sessions, _tasks: tasks }
     }
@@ -172,7 +172,7 @@ async fn clients_of_the_merged_view_hear_that_there_is_more_now() {
 #[tokio::test(start_paused = true)]
 async fn clients_hear_of_a_server_too_whose_start_nobody_waits_for() {
     let rig = Rig::new();
-    rig.server("weather").behave(ServerBehaviour::Hangs);
+    rig.server("weather").set_behaviour(ServerBehaviour::Hangs);
     let given_up = time::timeout(time::Duration::from_secs(1), rig.ask(FORECAST, true));
     assert!(rig.heard_while(given_up).await.contains(method::TOOLS_CHANGED));
 }
@@ -296,7 +296,7 @@ async fn a_waiting_server_is_found_by_a_tool_of_an_earlier_run() {
     before.ask(FORECAST, true).await;
     let stop = CancellationToken::new();
     stop.cancel();
-    before.provisioner.catalog.keep(stop).await;
+    before.provisioner.catalog.run_persister(stop).await;
     before.provisioner.catalog.save().await;
     drop(before);
 
@@ -317,11 +317,11 @@ async fn a_waiting_server_is_found_by_a_tool_of_an_earlier_run() {
 #[tokio::test(start_paused = true)]
 async fn one_that_does_not_start_is_told_with_the_reason() {
     let rig = Rig::new();
-    rig.server("weather").behave(ServerBehaviour::Missing);
+    rig.server("weather").set_behaviour(ServerBehaviour::Missing);
     let found = rig.ask(FORECAST, true).await;
     assert!(!first(&found).started && found.tools.is_empty(), "{found:?}");
     assert!(found.message.contains("`weather` is of no use now"), "{}", found.message);
-    rig.server("weather").behave(ServerBehaviour::Good);
+    rig.server("weather").set_behaviour(ServerBehaviour::Good);
     time::sleep(defaults::BREAKER_COOLDOWN).await;
     assert_eq!(tools(&rig.ask(FORECAST, true).await), ["echo", "wait"]);
 }
@@ -393,9 +393,9 @@ async fn a_registry_is_asked_where_nothing_is_at_hand_and_only_suggests() {
         (vec!["git".to_owned()], vec!["git".to_owned()])
     );
 
-    let n_before = site.asked().len();
+    let n_before = site.recorded().len();
     assert_eq!(rig.ask(FORECAST, false).await.source, MatchSource::Catalog);
-    assert_eq!(site.asked().len(), n_before, "what is declared is good enough");
+    assert_eq!(site.recorded().len(), n_before, "what is declared is good enough");
 }
 
 #[tokio::test]
@@ -403,10 +403,10 @@ async fn a_registry_that_is_the_same_after_a_reload_is_not_asked_again() {
     let (site, config) = listing_registry().await;
     let rig = Rig::with(&config);
     rig.ask("mow the lawn", true).await;
-    let n_asked = site.asked().len();
+    let n_asked = site.recorded().len();
     rig.provisioner.reload(&Arc::new(parsed(&config)), Duration::ZERO);
     assert_eq!(rig.ask("mow the lawn", true).await.source, MatchSource::Registry);
-    assert_eq!(site.asked().len(), n_asked);
+    assert_eq!(site.recorded().len(), n_asked);
 
     rig.provisioner.reload(&Arc::new(parsed(DECLARED)), Duration::ZERO);
     assert_eq!(rig.ask("mow the lawn", true).await.source, MatchSource::None);

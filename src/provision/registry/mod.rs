@@ -14,18 +14,18 @@ use tokio::{sync::Semaphore, time::Instant};
 
 use crate::{
     config::{self, defaults},
-    report::chain,
+    error_report::chain,
     web::{WebClient, WebError, WebLimits},
 };
 
-mod known;
-mod page;
+mod registry_page;
+mod response_cache;
 
-use known::{CachedQuery, RegistryCache};
-pub(super) use page::RegistryEntry;
-use page::RegistryPage;
+pub(super) use registry_page::RegistryEntry;
+use registry_page::RegistryPage;
 #[doc(hidden)]
-pub use page::read_page;
+pub use registry_page::read_page;
+use response_cache::{CachedQuery, RegistryCache};
 
 /// A registry of MCP servers.
 #[derive(Debug)]
@@ -95,7 +95,7 @@ impl RegistryClient {
     }
 
     /// Tells whether this is the registry that is `declared`.
-    pub(super) fn is(&self, declared: &config::RegistryConfig) -> bool {
+    pub(super) fn is_declared_as(&self, declared: &config::RegistryConfig) -> bool {
         self.declared == *declared
     }
 

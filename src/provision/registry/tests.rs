@@ -10,7 +10,7 @@ use hyper::{Response, Uri};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::web::site::{RecordedRequest, TestSite, page};
+use crate::web::test_site::{RecordedRequest, TestSite, page};
 
 fn registry(url: Uri, ttl: Duration) -> RegistryClient {
     RegistryClient::new(&config::RegistryConfig { url, ttl })
@@ -66,7 +66,7 @@ async fn each_word_is_asked_for_page_by_page_and_then_known() {
 
     assert_eq!(names(&found), ["a/git", "a/hub", "b/git", "c/hub"]);
     assert_eq!(found.failure, None);
-    let mut lines: Vec<_> = site.asked().into_iter().map(|asked| asked.line).collect();
+    let mut lines: Vec<_> = site.recorded().into_iter().map(|asked| asked.line).collect();
     lines.sort();
     let query = |rest: &str| format!("GET /base/v0/servers?search={rest}");
     assert_eq!(
@@ -78,7 +78,7 @@ async fn each_word_is_asked_for_page_by_page_and_then_known() {
         ]
     );
     assert_eq!(names(&registry.find(&words(&["hub", "git"])).await).len(), 4);
-    assert_eq!(site.asked().len(), 3, "it is known");
+    assert_eq!(site.recorded().len(), 3, "it is known");
 }
 
 #[tokio::test]
@@ -87,12 +87,12 @@ async fn few_words_and_few_pages_are_asked_for_however_many_there_are() {
     let registry = registry(site.url("/"), defaults::REGISTRY_TTL);
     registry.find(&words(&["a", "b", "c", "d", "e", "f"])).await;
     let most = defaults::REGISTRY_WORDS_MAX * defaults::REGISTRY_PAGES_MAX;
-    assert_eq!(site.asked().len(), most);
+    assert_eq!(site.recorded().len(), most);
 
     let echo = open(|_, _| (200, list(&["a/b"], Some("again")))).await;
     let registry = self::registry(echo.url("/"), defaults::REGISTRY_TTL);
     assert_eq!(names(&registry.find(&words(&["a"])).await), ["a/b"]);
-    assert_eq!(echo.asked().len(), 2, "the same cursor again is the end");
+    assert_eq!(echo.recorded().len(), 2, "the same cursor again is the end");
 }
 
 #[tokio::test]
@@ -109,7 +109,7 @@ async fn a_registry_that_fails_is_told_with_the_reason_and_left_alone_for_a_whil
         let failure = found.failure.expect("it failed");
         assert!(failure.contains(reason), "{failure}");
         let failure = registry.find(&words(&["git"])).await.failure.expect("it is left alone");
-        assert_eq!((failure.as_str(), site.asked().len()), ("it has failed a moment ago", 1));
+        assert_eq!((failure.as_str(), site.recorded().len()), ("it has failed a moment ago", 1));
     }
 }
 
@@ -138,5 +138,5 @@ async fn an_old_answer_is_better_than_none() {
         assert_eq!(names(&found), ["a/git"]);
         assert!(found.failure.is_some(), "it is said that it is old");
     }
-    assert_eq!(site.asked().len(), 2);
+    assert_eq!(site.recorded().len(), 2);
 }

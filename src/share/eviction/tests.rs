@@ -22,7 +22,7 @@ async fn the_one_left_idle_for_the_longest_makes_room() {
     let mut taken = Vec::new();
     for _ in 0..3 {
         let permit = Arc::new(table.admit(of(1)).expect("there is room"));
-        permit.prove();
+        permit.trust();
         taken.push(permit);
         time::advance(SECOND).await;
     }
@@ -39,7 +39,7 @@ async fn the_one_left_idle_for_the_longest_makes_room() {
 async fn one_that_proved_nothing_goes_first_but_not_in_its_first_moments() {
     let table = table(2, 0);
     let proven = table.admit(of(1)).expect("there is room");
-    proven.prove();
+    proven.trust();
     let silent = table.admit(of(1)).expect("there is room");
     time::advance(defaults::PROOF_GRACE).await;
     proven.touch();

@@ -15,7 +15,7 @@ fn serve(queue: &mut FairQueue<()>) -> Option<Holder> {
 fn the_account_that_holds_the_fewest_is_next_however_many_members_the_other_has() {
     let mut queue = FairQueue::default();
     for session in 0..3 {
-        queue.hold(holder(1, session));
+        queue.add(holder(1, session));
         queue.enqueue(holder(1, session + 10), ());
     }
     queue.enqueue(holder(2, 0), ());
@@ -100,7 +100,7 @@ proptest! {
             let asking = holder(account, session);
             match step {
                 0 | 1 if model.waiting.is_empty() && model.held.len() < capacity => {
-                    queue.hold(asking);
+                    queue.add(asking);
                     model.held.push(asking);
                 }
                 0 | 1 => model.waiting.push(queue.enqueue(asking, ())),

@@ -9,7 +9,7 @@ use crate::{
     connection::in_process::InProcessLauncher,
     holder::Holder,
     pool::Pool,
-    protocol::mcp::method,
+    protocol::payloads::method,
     provision::Provisioner,
     session::{SessionRegistry, SessionSigner},
     task::TaskOutcome,
@@ -43,19 +43,20 @@ impl Rig {
         let views = Views::new(Arc::clone(&pool), sessions, catalog, provisioner, config);
         let views = Arc::new(views);
         let state = tempfile::tempdir().expect("a directory");
-        let tasks = TaskDriver::new(Arc::clone(&views), TaskFiles::below(Some(state.path())));
+        let tasks =
+            TaskDriver::new(Arc::clone(&views), TaskFiles::in_directory(Some(state.path())));
         let (stop, hurry, mut owned) =
             (CancellationToken::new(), CancellationToken::new(), JoinSet::new());
-        owned.spawn(views.heed(announced, stop.clone()));
-        owned.spawn(Arc::clone(&tasks).keep(stop.clone(), hurry.clone()));
+        owned.spawn(views.run_announcements(announced, stop.clone()));
+        owned.spawn(Arc::clone(&tasks).supervise(stop.clone(), hurry.clone()));
         Self { tasks, servers, pool, state, stop, hurry, owned }
     }
 
     fn work(&self, tool: &str, patience: Duration) -> TaskWork {
         let definition =
             format!(r#"{{"tools":[{{"name":"{tool}","inputSchema":{{"type":"object"}}}}]}}"#);
-        let page = crate::protocol::mcp::ListPage::read(
-            crate::protocol::mcp::ListKind::Tools,
+        let page = crate::protocol::payloads::ListPage::read(
+            crate::protocol::payloads::ListKind::Tools,
             &definition,
         );
         let tool = page.expect("a page").items.remove(0);

@@ -112,7 +112,7 @@ fn an_operator_is_told_when_it_is_forgotten() {
     begun(&mut store, "a", 1_700_000_000_000);
     store.apply("a", TaskEvent::Accepted(upstream("x")), 1_700_000_000_000);
     store.apply("a", result("{}"), 1_700_000_001_500);
-    let told = store.get("a").expect("known").told(BOUNDS.expiry);
+    let told = store.get("a").expect("known").to_operator_json(BOUNDS.expiry);
     insta::assert_snapshot!(told, @r#"{"createdAt":"2023-11-14T22:13:20.000Z","endedAt":"2023-11-14T22:13:21.500Z","expiresAt":"2023-11-14T23:13:21.500Z","lastUpdatedAt":"2023-11-14T22:13:21.500Z","pollInterval":10,"server":"git","serverTaskId":"x","status":"completed","taskId":"a","tool":"log","ttl":3600000}"#);
 }
 

@@ -6,14 +6,14 @@ use tokio::time::Instant;
 
 use super::{
     MetaCaller, MetaRefusal, MetaReply,
-    finish::{CallTimeouts, MetaResponder, ResultForm},
+    responder::{CallTimeouts, MetaResponder, ResultForm},
 };
 use crate::{
     meta::{
         self, ErrorObject, RequestedTool, ToolProgress,
         arguments::{CallArguments, RunArguments},
     },
-    view::{RequestOutcome, Views, calling::call_of, resolve::ResolvedTool},
+    view::{RequestOutcome, Views, checked_call::inner_call, resolve_tool::ResolvedTool},
 };
 
 impl Views {
@@ -30,7 +30,7 @@ impl Views {
         let resolved = self
             .resolve(self.lister(caller.session), &asked.tool, bounds.limits)
             .await
-            .map_err(|error| bounds.told(error))?;
+            .map_err(|error| bounds.with_timeout_hint(error))?;
         self.run(caller, resolved, &asked.args, ResultForm::AsItIs(asked.fields), bounds).await
     }
 
@@ -66,8 +66,8 @@ impl Views {
     ) -> Result<RequestOutcome, MetaRefusal> {
         let ResolvedTool { slot, id, item } = resolved;
         let verdict = self.desk.verdict(caller.session.holder(), &item, args).await;
-        let warning = self.desk.judge(verdict, &id, &item)?;
-        let call = call_of(caller.request, &item.key, args);
+        let warning = self.desk.apply_verdict(verdict, &id, &item)?;
+        let call = inner_call(caller.request, &item.key, args);
         let finish = MetaResponder {
             desk: Arc::clone(&self.desk),
             reply: caller.reply.clone(),

@@ -10,11 +10,11 @@ use std::{
 
 use super::{
     MetaCaller, MetaRefusal, MetaReply, MetaState,
-    finish::{is_for_client, is_of_client, is_question, lost},
+    responder::{is_client_fault, is_for_client, is_question, lost},
 };
 use crate::{
     call::{AttemptOutcome, CallContinuation, CallError, Exchange, NextAction},
-    compute::{ComputeError, StopFlag},
+    compute_pool::{ComputeError, StopFlag},
     holder::Account,
     meta::{
         self, ErrorCode, ErrorObject, RequestedTool,
@@ -25,8 +25,8 @@ use crate::{
     protocol::{Message, ObjectMembers, jsonrpc::MessagePart},
     view::{
         RequestOutcome, Views,
-        calling::{call_of, check_beside, schema_of},
-        resolve::ResolvedTool,
+        checked_call::{check_in_pool, inner_call, schema_of},
+        resolve_tool::ResolvedTool,
     },
 };
 
@@ -71,7 +71,7 @@ impl Views {
                 vacant.insert(resolved);
             }
         }
-        let owned = tools.values().flatten().find(|found| found.slot.is_owned());
+        let owned = tools.values().flatten().find(|found| found.slot.is_per_session());
         let guest = match owned {
             Some(found) => self.guest(&found.slot, session).await,
             None => None,
@@ -110,7 +110,7 @@ impl Views {
         let token = running.token.clone();
         let mut exchange =
             Exchange::new(slot, owner, session.client(), session.holder(), first, limits)
-                .with_sequel(Box::new(running), self.desk.computer.clone());
+                .with_continuation(Box::new(running), self.desk.computer.clone());
         if let Some(token) = token {
             exchange = exchange.reporting(&token);
         }
@@ -123,7 +123,7 @@ fn without_progress(request: &Message) -> Message {
     request.with_params(|params| {
         params.take("inputResponses");
         params.take("requestState");
-        params.within("_meta", |meta| drop(meta.take("progressToken")));
+        params.edit_object("_meta", |meta| drop(meta.take("progressToken")));
     })
 }
 
@@ -156,11 +156,11 @@ impl Running {
         let (validators, schema) = (&self.desk.validators, schema_of(item));
         let verdict = match (validators.check_briefly(self.account, schema, &step.args), stop) {
             (Some(verdict), _) => verdict,
-            (None, Some(stop)) => check_beside(validators, self.account, schema, &step.args, stop),
+            (None, Some(stop)) => check_in_pool(validators, self.account, schema, &step.args, stop),
             (None, None) => return Ok(NextAction::Compute),
         };
-        self.warning = self.desk.judge(verdict, id, item)?;
-        let call = call_of(&self.request, &item.key, &step.args);
+        self.warning = self.desk.apply_verdict(verdict, id, item)?;
+        let call = inner_call(&self.request, &item.key, &step.args);
         Ok(NextAction::Request(Arc::<ServerSlot>::clone(slot), call))
     }
 
@@ -173,7 +173,12 @@ impl Running {
         let resolved = self.current().and_then(|found| found.as_ref().ok());
         let id = resolved.map(|found| found.id.clone());
         let definition = resolved.map(|found| found.item.json().to_owned());
-        self.chain.on(StepResult { id, definition, outcome, warning: self.warning.take() });
+        self.chain.record_result(StepResult {
+            id,
+            definition,
+            outcome,
+            warning: self.warning.take(),
+        });
         self.report();
     }
 
@@ -204,14 +209,14 @@ impl CallContinuation for Running {
         let server = self.server();
         // Nothing has been done yet: the client can mend what is its own, and run all of it again.
         // Later that would do the earlier steps twice, and what came of them would be lost.
-        let is_first = !self.chain.has_begun();
+        let is_first = !self.chain.has_started();
         match outcome {
             Ok(answer) => match (answer.part(MessagePart::Result), answer.part(MessagePart::Error))
             {
                 (Some(result), _)
                     if ObjectMembers::read(result).as_ref().is_some_and(is_question) =>
                 {
-                    self.failed(ErrorObject::asks_first());
+                    self.failed(ErrorObject::needs_input());
                 }
                 (Some(result), _) => self.ran(meta::ToolOutcome::read(&server, result)),
                 (None, Some(error)) if is_first && is_for_client(error) => {
@@ -224,7 +229,7 @@ impl CallContinuation for Running {
                     self.failed(ErrorObject::of_server(&server, error.unwrap_or("null")));
                 }
             },
-            Err(error) if is_first && is_of_client(&error) => {
+            Err(error) if is_first && is_client_fault(&error) => {
                 return AttemptOutcome { notices: Vec::new(), then: NextAction::Error(error) };
             }
             Err(error) => {

@@ -6,7 +6,7 @@ use super::{MetaRefusal, MetaReply};
 use crate::{
     meta::{ErrorObject, RequestedTool, arguments::DetailLevel, describe::DescribedTool},
     session::Session,
-    view::{RequestOutcome, Views, resolve::ResolvedTool},
+    view::{RequestOutcome, Views, resolve_tool::ResolvedTool},
 };
 
 impl Views {

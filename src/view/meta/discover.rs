@@ -12,12 +12,12 @@ use crate::{
         arguments::{DiscoverArguments, PageArguments},
         describe::{DescribedTool, summary},
     },
-    protocol::{ObjectMembers, mcp::ListItem},
+    protocol::{ObjectMembers, payloads::ListItem},
     redact,
     session::Session,
     view::{
         RequestOutcome, Views,
-        find::{FindQuery, FindResult, FoundTool},
+        find_tools::{FindQuery, FindResult, FoundTool},
     },
 };
 
@@ -97,7 +97,7 @@ impl Views {
                     }
                 }
                 if let Some((_, reason)) = reason {
-                    entry["unavailable"] = redact::tame(reason).into();
+                    entry["unavailable"] = redact::sanitize(reason).into();
                 }
                 entry
             })
@@ -241,7 +241,7 @@ impl Page {
             });
         }
         message.push_str(&self.not_searched());
-        let message = redact::tame(message.trim());
+        let message = redact::sanitize(message.trim());
         (!message.is_empty()).then(|| message.into_owned())
     }
 
@@ -256,10 +256,12 @@ impl Page {
             " {n_missing} of {n_servers} servers could not be searched, and may have what fits better; \
              ask again soon."
         );
-        if let Some(longest) = self.found.known.still_read().map(|(_, read_for)| read_for).max() {
+        if let Some(longest) =
+            self.found.known.still_connecting().map(|(_, read_for)| read_for).max()
+        {
             text.push_str(&format!(
                 " Still starting: {}, for {} s by now; until all of them are read, no confidence is above {}.",
-                self.found.known.still_read().count(),
+                self.found.known.still_connecting().count(),
                 longest.as_secs(),
                 defaults::CONFIDENCE_MAX_UNREAD,
             ));

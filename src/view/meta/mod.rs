@@ -19,10 +19,10 @@ use crate::{
     name::ServerName,
     protocol::{
         Message, RpcError,
-        error::INVALID_PARAMS,
-        headers,
         jsonrpc::MessagePart,
-        mcp::{self, ListKind, method},
+        parameter_headers,
+        payloads::{self, ListKind, method},
+        rpc_error::INVALID_PARAMS,
     },
     provision, redact,
     session::Session,
@@ -32,16 +32,16 @@ mod call;
 mod caller;
 mod chain;
 mod describe;
-mod desk;
 mod discover;
-mod finish;
 mod refusal;
 mod reply;
+mod responder;
+mod state;
 
 use caller::MetaCaller;
-pub(super) use desk::MetaState;
 use refusal::MetaRefusal;
 use reply::MetaReply;
+pub(super) use state::MetaState;
 
 impl Views {
     pub(super) async fn meta(
@@ -112,7 +112,7 @@ impl Views {
         let tools: Vec<MetaTool> = sets.iter().flat_map(|set| set.tools()).copied().collect();
         let list = definitions::list(tools, self.config.load().tools.always_load);
         let list = if session.is_modern() {
-            era::decorate(&list, method::TOOLS_LIST, Some(mcp::implementation_text()))
+            era::decorate(&list, method::TOOLS_LIST, Some(payloads::implementation_text()))
         } else {
             era::legacy_list(list, ListKind::Tools)
         };
@@ -136,11 +136,12 @@ impl Views {
             return Ok(RequestOutcome::Answer(error.render(id)));
         };
         let reply = MetaReply::to(request, session, tool);
-        let outcome = match MetaArguments::read(tool, headers::arguments(request).as_deref()) {
-            // Boxed: a search need not have the room of a call.
-            Ok(arguments) => Box::pin(self.run_own(session, &reply, request, arguments)).await,
-            Err(error) => Err(MetaRefusal::from(error)),
-        };
+        let outcome =
+            match MetaArguments::read(tool, parameter_headers::arguments(request).as_deref()) {
+                // Boxed: a search need not have the room of a call.
+                Ok(arguments) => Box::pin(self.run_own(session, &reply, request, arguments)).await,
+                Err(error) => Err(MetaRefusal::from(error)),
+            };
         Ok(outcome.unwrap_or_else(|refusal| refusal.answer(&reply)))
     }
 

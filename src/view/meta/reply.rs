@@ -8,7 +8,7 @@ use crate::{
     protocol::{
         Era, Message, RpcError,
         jsonrpc::MessagePart,
-        mcp::{self, method},
+        payloads::{self, method},
     },
     session::Session,
     view::RequestOutcome,
@@ -60,7 +60,7 @@ impl MetaReply {
     pub(super) fn render(&self, result: &str) -> Bytes {
         match self.era {
             Era::Modern => {
-                let info = Some(mcp::implementation_text());
+                let info = Some(payloads::implementation_text());
                 let result = era::decorate(result, method::TOOLS_CALL, info);
                 Message::response(&self.id, &result)
             }

@@ -53,7 +53,8 @@ pub(super) fn catalog(data: &[u8]) {
 /// read as the same.
 pub(super) fn task(data: &[u8]) {
     DIRECTORY.with_borrow(|state| {
-        let (shelf, directory) = (TaskFiles::below(Some(state.path())), state.path().join("tasks"));
+        let (shelf, directory) =
+            (TaskFiles::in_directory(Some(state.path())), state.path().join("tasks"));
         fs::create_dir_all(&directory).expect("made");
         fs::write(directory.join(TASK).with_extension("task"), data).expect("written");
         let read = shelf.read();

@@ -6,10 +6,10 @@ use metamcp::{
     control,
     protocol::{
         Batch, Message, MessageKind,
+        client_meta::ClientMeta,
         jsonrpc::MessagePart,
-        mcp::{ListKind, ListPage, ServerProfile},
-        modern::ClientMeta,
         ndjson::{LineDecoder, NdjsonLine},
+        payloads::{ListKind, ListPage, ServerProfile},
         sse::{SseDecoder, SseItem},
     },
 };
@@ -39,7 +39,7 @@ pub(super) fn envelope(data: &[u8]) {
     if let Ok(message) = Message::parse(bytes.clone()) {
         check(&message, data);
     }
-    if Batch::is_one(&bytes)
+    if Batch::is_batch(&bytes)
         && let Ok(batch) = Batch::parse(&bytes, BATCH_MESSAGES_MAX)
     {
         let mut n_members = 0;

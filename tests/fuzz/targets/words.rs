@@ -71,8 +71,8 @@ pub(super) fn page(data: &[u8]) {
         assert_eq!(apps::split(&exposed), Some(("a", text.to_owned())));
     }
     apps::split(text);
-    apps::are_taken(text);
-    apps::is_for_pages_alone(text);
+    apps::takes_apps(text);
+    apps::is_app_only(text);
     if let Some(tool) = apps::with_exposed_page("a", text) {
         serde_json::from_str::<&RawValue>(&tool).expect("it is JSON still");
         assert!(apps::has_page(text) && apps::has_page(&tool));

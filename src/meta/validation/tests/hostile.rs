@@ -51,7 +51,7 @@ fn timely(name: &str, schema: &Value, args: &Value) -> ArgumentVerdict {
 }
 
 fn is_told(verdict: &ArgumentVerdict) -> bool {
-    matches!(verdict, ArgumentVerdict::Unchecked(reason) if reason.is_told())
+    matches!(verdict, ArgumentVerdict::Unchecked(reason) if reason.should_report())
 }
 
 #[test]

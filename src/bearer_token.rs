@@ -1,0 +1,207 @@
+//! The token that clients must bring, from where it is kept to its comparison.
+//!
+//! The token itself is forgotten as soon as it is read: [`BearerToken`] has only what it takes to know it
+//! again, which is worth nothing to anybody else. [`CurrentToken`] holds the one that is asked for, so that
+//! another one takes nothing but a reload.
+
+use std::{
+    fmt,
+    path::Path,
+    sync::{Arc, LazyLock},
+};
+
+use arc_swap::ArcSwapOption;
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use sha2::Sha256;
+
+use crate::config::{TokenLocation, defaults, secret::SecretError};
+
+/// What tokens are known by, made anew by each process: without it a tag says nothing of a token.
+static BLANK: LazyLock<Hmac<Sha256>> = LazyLock::new(|| {
+    let mut key = [0; TAG_BYTES];
+    getrandom::fill(&mut key).expect("a system without randomness runs no service");
+    Hmac::new_from_slice(&key).expect("a key may have any length")
+});
+
+const TAG_BYTES: usize = 32;
+
+/// Why there is no token to ask for. Never holds what was read.
+#[derive(Debug, thiserror::Error)]
+pub enum TokenError {
+    /// It cannot be read.
+    #[error("read `listen.token`")]
+    Reference(#[source] SecretError),
+    /// It can be guessed.
+    #[error(
+        "`{place}`, the token of clients, has {n_bytes} characters and needs at least {}",
+        defaults::TOKEN_BYTES_MIN
+    )]
+    TooShort {
+        /// Where it is.
+        place: TokenLocation,
+        /// How many it has.
+        n_bytes: usize,
+    },
+    /// No client could send it.
+    #[error(
+        "`{place}`, the token of clients, has more than {} characters",
+        defaults::TOKEN_BYTES_MAX
+    )]
+    TooLong {
+        /// Where it is.
+        place: TokenLocation,
+    },
+    /// No client could send it.
+    #[error(
+        "`{place}`, the token of clients, has a character that is no letter, digit or sign of ASCII"
+    )]
+    Unprintable {
+        /// Where it is.
+        place: TokenLocation,
+    },
+}
+
+impl TokenError {
+    /// What the operator can do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Reference(error) => error.hint(),
+            Self::TooShort { .. } | Self::TooLong { .. } | Self::Unprintable { .. } => {
+                "Make one with `openssl rand -hex 32`: a token is one line without spaces."
+            }
+        }
+    }
+}
+
+/// A token, as far as it takes to know it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct BearerToken([u8; TAG_BYTES]);
+
+impl BearerToken {
+    /// Reads what the configuration asks for; nothing where it asks for nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`TokenError`] names the place and what is wrong with it.
+    pub fn load_configured(
+        place: Option<&TokenLocation>,
+        credentials: Option<&Path>,
+    ) -> Result<Option<Self>, TokenError> {
+        let Some(place) = place else { return Ok(None) };
+        let text = place.resolve(credentials).map_err(TokenError::Reference)?;
+        let place = || place.clone();
+        match text.len() {
+            n_bytes if n_bytes > defaults::TOKEN_BYTES_MAX => {
+                Err(TokenError::TooLong { place: place() })
+            }
+            _ if !text.bytes().all(|byte| byte.is_ascii_graphic()) => {
+                Err(TokenError::Unprintable { place: place() })
+            }
+            n_bytes if n_bytes < defaults::TOKEN_BYTES_MIN => {
+                Err(TokenError::TooShort { place: place(), n_bytes })
+            }
+            _ => Ok(Some(Self(BLANK.clone().chain_update(text).finalize().into_bytes().into()))),
+        }
+    }
+
+    /// Tells whether a client has sent this one. How long that takes says nothing of how much of it
+    /// was right.
+    pub fn matches(&self, sent: &[u8]) -> bool {
+        sent.len() <= defaults::TOKEN_BYTES_MAX
+            && BLANK.clone().chain_update(sent).verify_slice(&self.0).is_ok()
+    }
+
+    /// Returns a number that tells it from other tokens in this process, and says nothing of it.
+    pub fn fingerprint(&self) -> u64 {
+        self.0.first_chunk().map_or(0, |first| u64::from_ne_bytes(*first))
+    }
+}
+
+impl fmt::Debug for BearerToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token")
+    }
+}
+
+/// What clients are asked for from now on; none is nothing.
+#[derive(Debug, Default)]
+pub struct CurrentToken(ArcSwapOption<BearerToken>);
+
+impl CurrentToken {
+    /// Begins with `token`.
+    pub fn new(token: Option<BearerToken>) -> Self {
+        Self(ArcSwapOption::from_pointee(token))
+    }
+
+    /// Returns what a request that comes now is asked for.
+    pub fn get(&self) -> Option<BearerToken> {
+        self.0.load().as_deref().copied()
+    }
+
+    /// Asks for `token` from now on, and tells whether that is another one.
+    pub fn replace(&self, token: Option<BearerToken>) -> bool {
+        self.0.swap(token.map(Arc::new)).as_deref().copied() != token
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::load::parsed;
+
+    /// Reads a credential with this content.
+    fn read(content: &[u8]) -> Result<BearerToken, TokenError> {
+        let directory = tempfile::tempdir().expect("a directory");
+        std::fs::write(directory.path().join("t"), content).expect("written");
+        let place = parsed("[listen]\ntoken = \"credential:t\"\n").listen.token;
+        let token = BearerToken::load_configured(place.as_ref(), Some(directory.path()))?;
+        Ok(token.expect("one is asked for"))
+    }
+
+    #[test]
+    fn a_token_is_known_whole_and_no_part_of_it() {
+        let token = read(b"0123456789abcdef\n").expect("long enough");
+        assert!(token.matches(b"0123456789abcdef"));
+        for sent in [&b""[..], b"0123456789abcde", b"0123456789abcdef ", b"0123456789abcdeF"] {
+            assert!(!token.matches(sent), "{sent:?}");
+        }
+        assert!(!token.matches(&[b'a'; defaults::TOKEN_BYTES_MAX + 1]));
+        assert_eq!(format!("{token:?}"), "Token");
+        assert!(BearerToken::load_configured(None, None).expect("nothing to read").is_none());
+    }
+
+    #[test]
+    fn what_can_be_guessed_or_not_be_sent_is_refused_and_not_repeated() {
+        let longest = [b'a'; defaults::TOKEN_BYTES_MAX];
+        assert!(read(&longest).expect("not too long").matches(&longest));
+        for (content, told) in [
+            (
+                &b"hunter2"[..],
+                "`credential:t`, the token of clients, has 7 characters and needs at least 16",
+            ),
+            (b"", "has 0 characters"),
+            (b"hunter2 hunter2 hunter2", "has a character that is no"),
+            (b"hunter2hunter2hunter2\r\n", "has a character that is no"),
+            (b"hunter2hunter2hunter2\n\n", "has a character that is no"),
+            ("hunter2hunter2hünter2".as_bytes(), "has a character that is no"),
+            (&[b'a'; defaults::TOKEN_BYTES_MAX + 1], "has more than 4096 characters"),
+            (b"\xff\xffhunter2hunter2hunter2", "read `listen.token`"),
+        ] {
+            let error = read(content).expect_err(told);
+            let text = crate::error_report::chain(&error);
+            assert!(text.contains(told), "{text}");
+            assert!(!text.contains("hunter2") && !format!("{error:?}").contains("hunter2"));
+            assert!(error.hint().ends_with('.'));
+        }
+    }
+
+    #[test]
+    fn another_token_is_told_from_the_same_one() {
+        let (one, other) = (read(b"0123456789abcdef"), read(b"0123456789abcdeg"));
+        let (one, other) = (one.expect("good"), other.expect("good"));
+        let current = CurrentToken::new(Some(one));
+        assert!(!current.replace(read(b"0123456789abcdef").ok()));
+        assert!(current.replace(Some(other)) && current.get() == Some(other));
+        assert!(current.replace(None) && current.get().is_none());
+    }
+}

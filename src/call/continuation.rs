@@ -1,0 +1,323 @@
+//! What comes after the outcome of a request: an answer that is made of it, or another request.
+//!
+//! One tool of ours may stand for calls of several servers, one after the other. They are one
+//! exchange for the client, which cancels them together and hears of each.
+
+use std::sync::Arc;
+
+use super::{CallError, EraAdapter, Exchange, Stage, answer_memory::no_memory, retry::RetryBudget};
+use crate::{
+    compute_pool::StopFlag,
+    config::defaults::INLINE_BYTES_MAX,
+    connection::{CallEvent, SideMessage},
+    pool::ServerSlot,
+    protocol::{Message, payloads::method},
+};
+
+/// Decides what becomes of the outcome of a request.
+pub trait CallContinuation: Send + Sync {
+    /// Returns what the client is told before the request is sent.
+    fn start(&mut self) -> Vec<Message> {
+        Vec::new()
+    }
+
+    /// Takes note of progress that the server tells, and returns whether the client is told.
+    fn hears(&mut self, progress: &Message) -> bool {
+        let _ = progress;
+        true
+    }
+
+    /// Returns what becomes of `outcome`: the answer of the server as the client's era has it, or why
+    /// there is none. A large answer is given to it beside the event loops, and `stop` is set once nobody
+    /// waits for it.
+    fn turn(&mut self, outcome: Result<Message, CallError>, stop: &StopFlag) -> AttemptOutcome;
+
+    /// Goes on where it has returned [`NextAction::Compute`], beside the event loops and until `stop` is set.
+    fn resume(&mut self, stop: &StopFlag) -> AttemptOutcome {
+        let _ = stop;
+        AttemptOutcome { notices: Vec::new(), then: NextAction::Compute }
+    }
+
+    /// Tells whether there may be another request.
+    fn may_go_on(&self) -> bool;
+}
+
+/// What becomes of an outcome.
+pub struct AttemptOutcome {
+    /// What the client is told first.
+    pub notices: Vec<Message>,
+    /// What comes then.
+    pub then: NextAction,
+}
+
+/// What comes next.
+pub enum NextAction {
+    /// The client gets this answer.
+    Answer(Message),
+    /// The client gets this error.
+    Error(CallError),
+    /// Another request of the same client, which is sent as any other one.
+    Request(Arc<ServerSlot>, Message),
+    /// The rest takes longer than an event loop may be held up for: see [`CallContinuation::resume`].
+    Compute,
+}
+
+impl Exchange {
+    /// Returns the outcome as the client gets it; nothing when something else comes first.
+    pub(super) fn resolve_outcome(
+        &mut self,
+        outcome: Result<Message, CallError>,
+    ) -> Option<Result<Message, CallError>> {
+        let Some(sequel) = &mut self.sequel else { return Some(outcome) };
+        let length = outcome.as_ref().map_or(0, |answer| answer.bytes().len());
+        if length > INLINE_BYTES_MAX {
+            self.compute(length, |sequel, room, stop| {
+                // It has the reason instead of the answer.
+                sequel.turn(room.and(outcome), stop)
+            });
+            return None;
+        }
+        let turn = sequel.turn(outcome, &StopFlag::default());
+        self.take(turn)
+    }
+
+    fn take(&mut self, turn: AttemptOutcome) -> Option<Result<Message, CallError>> {
+        let AttemptOutcome { notices, then } = turn;
+        self.notices.extend(notices);
+        match then {
+            NextAction::Answer(answer) if !self.notices.is_empty() => {
+                self.stage = Stage::Concluded(answer);
+            }
+            NextAction::Answer(answer) => return Some(Ok(answer)),
+            NextAction::Error(error) => return Some(Err(error)),
+            NextAction::Request(slot, request) => self.begin(slot, request),
+            NextAction::Compute => self.compute(0, |sequel, _, stop| sequel.resume(stop)),
+        }
+        None
+    }
+
+    /// Has the sequel do something with an answer of so many bytes beside the event loops, once there
+    /// is memory for it, and waits for that in [`Self::computed`].
+    fn compute(
+        &mut self,
+        length: usize,
+        work: impl FnOnce(&mut dyn CallContinuation, Result<(), CallError>, &StopFlag) -> AttemptOutcome
+        + Send
+        + 'static,
+    ) {
+        let (Some(mut sequel), Some(computer)) = (self.sequel.take(), self.computer.clone()) else {
+            return;
+        };
+        let (holder, server) = (self.holder, self.slot.name().clone());
+        let wanted = (length > 0).then(|| self.reservation_for(length));
+        let mut memory = std::mem::take(&mut self.memory);
+        self.stage = Stage::Computing(Box::pin(async move {
+            let room = match wanted {
+                Some(wanted) => memory.wait_for(wanted, length).await,
+                None => Ok(()),
+            };
+            let room = room.map_err(|exhausted| no_memory(server, exhausted));
+            let computing = computer.run_on_answer(holder, move |stop| {
+                let turn = work(&mut *sequel, room, stop);
+                (sequel, turn)
+            });
+            let (sequel, turn) = computing.await?;
+            Ok((memory, sequel, turn))
+        }));
+    }
+
+    /// Waits for what is computed, and returns the outcome as the client gets it; nothing when
+    /// something else comes first.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: the next call goes on.
+    pub(super) async fn computed(&mut self) -> Option<Result<Message, CallError>> {
+        let Stage::Computing(computing) = &mut self.stage else { return None };
+        let computed = computing.await;
+        self.stage = Stage::Over;
+        match computed {
+            Ok((memory, sequel, turn)) => {
+                (self.memory, self.sequel) = (memory, Some(sequel));
+                self.take(turn)
+            }
+            Err(source) => {
+                let server = self.slot.name().clone();
+                Some(Err(CallError::NotComputed { server, source }))
+            }
+        }
+    }
+
+    /// Begins another request in the place of the one that has its outcome. It may take as long as
+    /// that one might have.
+    fn begin(&mut self, slot: Arc<ServerSlot>, request: Message) {
+        (self.slot, self.request) = (slot, request);
+        (self.crossing, self.left) = (EraAdapter::default(), RetryBudget::default());
+        (self.has_begun, self.permit) = (false, None);
+        self.ends = tokio::time::Instant::now() + self.limits.total;
+        self.enter(self.limits);
+    }
+
+    /// Tells whether it is progress that the client is not told of.
+    pub(super) fn is_suppressed_progress(&mut self, aside: &CallEvent) -> bool {
+        let Some(sequel) = &mut self.sequel else { return false };
+        let CallEvent::Aside(SideMessage::Notification(notice)) = aside else { return false };
+        notice.method() == Some(method::PROGRESS) && !sequel.hears(notice)
+    }
+
+    /// Returns the answer that was put off until the client was told something.
+    pub(super) fn take_deferred_answer(&mut self) -> Option<Message> {
+        if !matches!(self.stage, Stage::Concluded(_)) {
+            return None;
+        }
+        let stage = std::mem::replace(&mut self.stage, Stage::Over);
+        let Stage::Concluded(answer) = stage else { return None };
+        Some(answer)
+    }
+
+    /// Tells whether the request could go on when its client comes back with another one: not one
+    /// that stands for several.
+    pub fn can_be_held(&self) -> bool {
+        self.sequel.as_ref().is_none_or(|sequel| !sequel.may_go_on())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::{
+        compute_pool::ComputePool,
+        config::Config,
+        connection::{
+            ConnectionLimits,
+            in_process::{InProcessLauncher, ServerBehaviour, declared},
+        },
+        era::ClientEra,
+        holder::Holder,
+        name::ServerName,
+        pool::Pool,
+        protocol::jsonrpc::MessagePart,
+    };
+
+    /// Calls each tool with what came of the one before, and answers with all of that.
+    struct Relay {
+        left: Vec<(Arc<ServerSlot>, &'static str)>,
+        seen: Vec<String>,
+    }
+
+    fn call(tool: &str, value: &str) -> Message {
+        let params = json!({ "name": tool, "arguments": { "v": value } });
+        Message::request("tools/call", Some(&params.to_string()))
+    }
+
+    fn notice(n: usize) -> Message {
+        let params = json!({ "progressToken": "t", "progress": n });
+        let text =
+            json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params });
+        Message::parse(text.to_string().into()).expect("a message")
+    }
+
+    impl CallContinuation for Relay {
+        fn start(&mut self) -> Vec<Message> {
+            vec![notice(0)]
+        }
+
+        fn turn(&mut self, outcome: Result<Message, CallError>, _: &StopFlag) -> AttemptOutcome {
+            self.seen.push(match outcome {
+                Ok(answer) => answer.part(MessagePart::Result).unwrap_or("an error").to_owned(),
+                Err(error) => error.code().to_owned(),
+            });
+            let notices = vec![notice(self.seen.len())];
+            let then = match self.left.pop() {
+                Some((slot, tool)) => {
+                    NextAction::Request(slot, call(tool, &self.seen.len().to_string()))
+                }
+                None => {
+                    let answer = Message::response("7", &json!(self.seen).to_string());
+                    NextAction::Answer(Message::parse(answer).expect("a message"))
+                }
+            };
+            AttemptOutcome { notices, then }
+        }
+
+        fn may_go_on(&self) -> bool {
+            true
+        }
+    }
+
+    fn pool(servers: &Arc<InProcessLauncher>) -> Pool {
+        let (dialer, _announced) = servers.dialer();
+        let server = |name| (ServerName::new(name).expect("a name"), Arc::new(declared(name)));
+        let config = Config { servers: ["a", "b"].map(server).into(), ..Config::default() };
+        Pool::new(dialer, &config)
+    }
+
+    fn relay(pool: &Pool, first: &Message, left: &[(&str, &'static str)]) -> Exchange {
+        let slot = |name: &str| pool.slot(name).expect("declared");
+        let left = left.iter().rev().map(|(server, tool)| (slot(server), *tool)).collect();
+        let limits =
+            ConnectionLimits { silence: Duration::from_secs(5), total: Duration::from_secs(5) };
+        Exchange::new(slot("a"), None, ClientEra::Ourselves, Holder::SERVICE, first.clone(), limits)
+            .with_continuation(Box::new(Relay { left, seen: Vec::new() }), ComputePool::default())
+            .reporting("\"t\"")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_request_leads_to_the_next_and_the_client_hears_of_each() {
+        let pool = pool(&InProcessLauncher::new());
+        let mut exchange = relay(&pool, &call("echo", "0"), &[("b", "echo"), ("a", "echo")]);
+
+        let mut told = Vec::new();
+        let answer = loop {
+            match exchange.next().await.expect("an answer") {
+                CallEvent::Aside(SideMessage::Notification(notice)) => {
+                    assert!(exchange.wants_progress());
+                    told.push(notice.part(MessagePart::Progress).unwrap_or_default().to_owned());
+                }
+                CallEvent::Answer(answer) => break answer,
+                other => panic!("{other:?}"),
+            }
+        };
+
+        assert_eq!(told, ["0", "1", "2", "3"]);
+        let seen: Vec<String> =
+            serde_json::from_str(answer.part(MessagePart::Result).expect("a result"))
+                .expect("texts");
+        let values: Vec<Value> =
+            seen.iter().map(|seen| serde_json::from_str(seen).expect("JSON")).collect();
+        assert_eq!(values.len(), 3, "{values:?}");
+        assert!(!exchange.can_be_held());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_has_failed_may_lead_to_another_request_as_well() {
+        let servers = InProcessLauncher::new();
+        servers.of("a").set_behaviour(ServerBehaviour::Missing);
+        let pool = pool(&servers);
+
+        let answer = relay(&pool, &call("echo", "0"), &[("b", "echo")]).finish().await;
+
+        let answer = answer.expect("an answer");
+        let seen: Vec<String> =
+            serde_json::from_str(answer.part(MessagePart::Result).expect("a result"))
+                .expect("texts");
+        assert_eq!(seen[0], "SERVER_NOT_STARTED");
+        assert!(seen[1].contains("content"), "{seen:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_request_may_take_as_long_as_one_alone() {
+        let servers = InProcessLauncher::new();
+        let pool = pool(&servers);
+        let answer =
+            relay(&pool, &call("wait", "0"), &[("b", "wait"), ("a", "echo")]).finish().await;
+
+        let answer = answer.expect("an answer");
+        let seen = answer.part(MessagePart::Result).expect("a result");
+        assert_eq!(seen.matches("TIMEOUT").count(), 2, "{seen}");
+    }
+}

@@ -1,0 +1,119 @@
+//! Which definitions a server has changed since its list was read before. Pure.
+//!
+//! A tool that was looked at and found harmless may say something else a day later, to models that
+//! believe what a description says. So each change is a line in the log.
+
+use std::collections::HashMap;
+
+use super::Listing;
+use crate::{config::defaults, name::ServerName, protocol::ObjectMembers, redact};
+
+/// A definition that is another one than before.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct ChangedDefinition {
+    /// The name, URI or URI template.
+    pub(super) key: String,
+    /// The members that differ, are new or are gone, in the order of the new definition.
+    pub(super) members: Vec<String>,
+}
+
+/// Returns the definitions of `new` that are other ones than in `old`, at most
+/// [`defaults::ALTERED_MAX`], and how many more there are.
+pub(super) fn changed_definitions(old: &Listing, new: &Listing) -> (Vec<ChangedDefinition>, usize) {
+    let before: HashMap<&str, &str> =
+        old.iter().map(|item| (item.key.as_str(), item.json())).collect();
+    let mut changed = new.iter().filter_map(|item| {
+        let old = before.get(item.key.as_str()).filter(|old| **old != item.json())?;
+        let members = differing(old, item.json());
+        // One that is only written another way is none.
+        (!members.is_empty()).then(|| ChangedDefinition { key: item.key.clone(), members })
+    });
+    let told = changed.by_ref().take(defaults::ALTERED_MAX).collect();
+    (told, changed.count())
+}
+
+/// Writes the definitions that are other ones than before into the log.
+pub(super) fn log_changes(server: &ServerName, list: &str, old: &Listing, new: &Listing) {
+    let (told, n_more) = changed_definitions(old, new);
+    for ChangedDefinition { key, members } in told {
+        let key = redact::cut(&redact::sanitize(&key), defaults::QUOTE_BYTES_MAX).to_owned();
+        let members = members.join(", ");
+        let members = redact::cut(&members, defaults::QUOTE_BYTES_MAX);
+        tracing::warn!(mcp_server = %server, mcp_list = list, key, members, "definition changed");
+    }
+    if n_more > 0 {
+        tracing::warn!(mcp_server = %server, mcp_list = list, n_more, "more definitions changed");
+    }
+}
+
+fn differing(old: &str, new: &str) -> Vec<String> {
+    let (old, new) = (
+        ObjectMembers::read(old).unwrap_or_default(),
+        ObjectMembers::read(new).unwrap_or_default(),
+    );
+    let [before, after] = [&old, &new].map(|members| members.iter().collect::<HashMap<_, _>>());
+    let changed = new.iter().filter(|(name, value)| before.get(name) != Some(value));
+    let gone = old.iter().filter(|(name, _)| !after.contains_key(name));
+    changed.chain(gone).map(|(name, _)| redact::sanitize(name).into_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::protocol::payloads::{ListKind, ListPage};
+
+    fn listing(tools: &Value) -> Listing {
+        let result = json!({ "tools": tools }).to_string();
+        Listing::new(ListPage::read(ListKind::Tools, &result).expect("a list").items)
+    }
+
+    #[test]
+    fn a_definition_that_says_something_else_is_named_with_the_members_that_differ() {
+        let old = listing(&json!([
+            { "name": "same", "description": "a", "inputSchema": { "type": "object" } },
+            { "name": "other", "description": "reads", "inputSchema": { "type": "object" }, "title": "t" },
+            { "name": "gone", "inputSchema": { "type": "object" } },
+        ]));
+        let new = listing(&json!([
+            { "name": "new", "inputSchema": { "type": "object" } },
+            { "name": "other", "description": "<IMPORTANT>", "inputSchema": { "type": "object" }, "annotations": {} },
+            { "name": "same", "description": "a", "inputSchema": { "type": "object" } },
+        ]));
+        let members = ["annotations", "description", "title"].map(str::to_owned).to_vec();
+        assert_eq!(
+            changed_definitions(&old, &new),
+            (vec![ChangedDefinition { key: "other".to_owned(), members }], 0)
+        );
+        assert_eq!(changed_definitions(&old, &old), (Vec::new(), 0));
+    }
+
+    #[test]
+    fn definitions_that_are_only_written_another_way_take_no_place() {
+        let tools = |space: &str, text: &str| {
+            let tool = |number| {
+                let text = if number == 99 { text } else { "a" };
+                format!(
+                    r#"{{"name":"t{number}",{space}"description":"{text}","inputSchema":{{"type":"object"}}}}"#
+                )
+            };
+            let tools: Vec<String> = (0..100).map(tool).collect();
+            let result = format!(r#"{{"tools":[{}]}}"#, tools.join(","));
+            Listing::new(ListPage::read(ListKind::Tools, &result).expect("a list").items)
+        };
+        let (told, n_more) = changed_definitions(&tools("", "a"), &tools(" ", "b"));
+        let keys: Vec<&str> = told.iter().map(|found| found.key.as_str()).collect();
+        assert_eq!((keys, n_more), (vec!["t99"], 0));
+    }
+
+    #[test]
+    fn of_very_many_some_are_named_and_the_others_counted() {
+        let tools = |text: &str| {
+            let tool = |number| json!({ "name": format!("t{number}"), "description": text, "inputSchema": { "type": "object" } });
+            listing(&(0..100).map(tool).collect())
+        };
+        let (told, n_more) = changed_definitions(&tools("a"), &tools("b"));
+        assert_eq!((told.len(), n_more), (defaults::ALTERED_MAX, 100 - defaults::ALTERED_MAX));
+    }
+}

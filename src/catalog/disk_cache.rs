@@ -1,0 +1,151 @@
+//! The files of the disk cache: one for each server.
+//!
+//! Everything here blocks, and is called where that does no harm. Nothing here fails: a cache that
+//! cannot be read is none, and one that cannot be written costs a start its speed and nothing else.
+
+use std::{
+    ffi::OsString,
+    io::ErrorKind,
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+use super::{
+    cache_file::{self, CacheFileError},
+    digest::CatalogDigest,
+    known_lists::{KnownLists, LISTS},
+};
+use crate::{
+    config::{CatalogCache, defaults},
+    files,
+    name::ServerName,
+};
+
+/// How the files end.
+const SUFFIX: &str = ".catalog";
+
+/// Where the disk cache is.
+#[derive(Debug, Default)]
+pub struct DiskCache {
+    directory: Option<PathBuf>,
+    /// Somebody was told that the directory is of no use.
+    warned: AtomicBool,
+}
+
+impl DiskCache {
+    /// Returns the cache in `directory`; without one nothing is kept.
+    pub fn new(directory: Option<PathBuf>) -> Self {
+        Self { directory, warned: AtomicBool::new(false) }
+    }
+
+    /// Returns the cache that is declared. Where nothing is, it is in the directory that the service
+    /// manager has made, else in the one of the user.
+    pub fn declared(choice: &CatalogCache) -> Self {
+        Self::new(match choice {
+            CatalogCache::Found => directory(|name| std::env::var_os(name)),
+            CatalogCache::Off => None,
+            CatalogCache::Directory(directory) => Some(directory.clone()),
+        })
+    }
+
+    /// Returns the directory, if there is to be one.
+    pub fn directory(&self) -> Option<&Path> {
+        self.directory.as_deref()
+    }
+
+    /// Returns what is kept of a server that is declared as `declared`.
+    pub(super) fn read(&self, server: &ServerName, declared: CatalogDigest) -> Option<KnownLists> {
+        let path = self.path(server)?;
+        let reason = match files::content(&path, defaults::CACHE_FILE_BYTES_MAX) {
+            Ok(None) => return None,
+            Ok(Some(bytes)) => match cache_file::read(server, declared, &bytes) {
+                Ok(known) => return Some(known),
+                // Written when the server was declared another way, or by another version of us.
+                Err(CacheFileError::Foreign) => return None,
+                Err(corrupt @ CacheFileError::Corrupt(_)) => corrupt.to_string(),
+            },
+            Err(error) => error.to_string(),
+        };
+        let path = path.display();
+        tracing::warn!(mcp_server = %server, %path, reason, "cached lists ignored");
+        None
+    }
+
+    /// Keeps what is known of a server, unless that is on the disk already. Returns what is there.
+    pub(super) fn write(&self, server: &ServerName, known: &KnownLists) -> Option<CatalogDigest> {
+        let path = self.path(server)?;
+        let (bytes, digest) = cache_file::write(server, known);
+        if known.saved == Some(digest) && !self.is_missing(server) {
+            return Some(digest);
+        }
+        let lists = LISTS.into_iter().filter_map(|list| known.listing(list));
+        let n_items = lists.map(|listing| listing.len()).max().unwrap_or(0);
+        // What would not be read again.
+        if bytes.len() > defaults::CACHE_FILE_BYTES_MAX || n_items > defaults::CACHED_ITEMS_MAX {
+            let n_bytes = bytes.len();
+            tracing::warn!(mcp_server = %server, n_bytes, n_items, "lists not cached: too large");
+            return None;
+        }
+        match files::replace(&path, &bytes) {
+            Ok(()) => {
+                tracing::debug!(mcp_server = %server, path = %path.display(), "lists cached");
+                Some(digest)
+            }
+            Err(error) => {
+                // Said once, and not with every change.
+                if !self.warned.swap(true, Ordering::Relaxed) {
+                    tracing::warn!(path = %path.display(), %error, "lists are not cached");
+                }
+                None
+            }
+        }
+    }
+
+    /// Tells whether there is any file.
+    pub(super) fn has_files(&self) -> bool {
+        let files = self.directory().and_then(|directory| directory.read_dir().ok());
+        files.is_some_and(|mut files| files.next().is_some())
+    }
+
+    /// Tells whether nothing is kept of a server, although it should be.
+    pub(super) fn is_missing(&self, server: &ServerName) -> bool {
+        // A link that leads nowhere is something.
+        self.path(server).is_some_and(|path| {
+            path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound)
+        })
+    }
+
+    /// Removes what an earlier process has left half written, of whatever is kept there.
+    pub(super) fn tidy(&self) {
+        if let Some(directory) = &self.directory {
+            files::tidy(directory, defaults::CACHE_DRAFT_AGE);
+        }
+    }
+
+    /// Returns the path of a server's file. The grammar of names makes it one of this directory.
+    fn path(&self, server: &ServerName) -> Option<PathBuf> {
+        let name = format!("{server}{SUFFIX}");
+        let is_plain = Path::new(&name).file_name().is_some_and(|plain| plain == name.as_str());
+        let directory = self.directory.as_ref().filter(|_| is_plain)?;
+        Some(directory.join(name))
+    }
+}
+
+/// Returns where the service may keep what it can do without.
+/// Source: systemd.exec(5), `CacheDirectory=`, and the XDG base directories.
+fn directory(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    let absolute = |name: &str| {
+        let value = variable(name)?;
+        // systemd separates several by colons; the first one is the service's own.
+        let first = std::env::split_paths(&value).next()?;
+        first.is_absolute().then_some(first)
+    };
+    let own = absolute("CACHE_DIRECTORY")
+        .or_else(|| absolute("XDG_CACHE_HOME").map(|home| home.join("metamcp")))
+        .or_else(|| absolute("HOME").map(|home| home.join(".cache/metamcp")))?;
+    // Servers that run as the same user keep theirs beside it.
+    Some(own.join("catalog"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,172 @@
+//! How a server is asked for one of its lists: on which connection, and all pages of it.
+
+use std::{collections::HashSet, sync::Arc, time::Duration};
+
+use tokio::time::Instant;
+
+use super::connect_attempts::ConnectAttempts;
+use crate::{
+    call::{self, CallError, Exchange},
+    config::defaults,
+    connection::{Connection, ConnectionLimits, RequestFailure, SessionOwner},
+    era::ClientEra,
+    holder::Holder,
+    pool::{ConnectionLease, ServerSlot, SlotError},
+    protocol::{
+        Message, RpcError,
+        item_check::RejectedItem,
+        jsonrpc::MessagePart,
+        payloads::{ListItem, ListKind, ListPage, TWICE},
+        rpc_error::METHOD_NOT_FOUND,
+    },
+};
+
+/// Why a list is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FetchReason {
+    /// Somebody asks for it, and waits: all is done to get it, and how that ends says something about
+    /// the server, as with any request.
+    Asked,
+    /// Its server is there. Nothing is started for it and nothing sent again, and whatever becomes of
+    /// it is no reason to leave the server alone, or to trust it again.
+    There,
+}
+
+/// Whom a list is asked of, for whom, and why.
+#[derive(Clone, Copy)]
+pub(super) struct ListFetch<'a> {
+    pub(super) slot: &'a Arc<ServerSlot>,
+    pub(super) owner: Option<&'a SessionOwner>,
+    pub(super) limits: ConnectionLimits,
+    pub(super) reason: FetchReason,
+}
+
+/// All pages of a list.
+#[derive(Default)]
+pub(super) struct FetchedPages {
+    pub(super) items: Vec<ListItem>,
+    /// What is kept from clients.
+    pub(super) rejected: Vec<RejectedItem>,
+    pub(super) ttl: Option<Duration>,
+}
+
+impl ListFetch<'_> {
+    /// Returns the connection to ask on.
+    pub(super) async fn connection(
+        self,
+        records: &ConnectAttempts,
+    ) -> Result<ConnectionLease, CallError> {
+        match self.reason {
+            FetchReason::Asked => self.leased(records).await,
+            FetchReason::There => self.at_hand().await,
+        }
+    }
+
+    /// Returns a connection, whatever it takes.
+    async fn leased(self, records: &ConnectAttempts) -> Result<ConnectionLease, CallError> {
+        let Self { slot, owner, limits, .. } = self;
+        let leased = call::connection(slot, owner, limits.silence).await;
+        match &leased {
+            Ok(_) => records.note(slot, false),
+            Err(
+                CallError::Tripped { .. }
+                | CallError::NotConnected { source: SlotError::Dial { .. }, .. },
+            ) => records.note(slot, true),
+            // Says nothing about the server.
+            Err(_) => {}
+        }
+        leased
+    }
+
+    /// Returns the connection that is there. Where each request has one for itself it is waited for.
+    async fn at_hand(self) -> Result<ConnectionLease, CallError> {
+        let Self { slot, owner, limits, .. } = self;
+        let server = || slot.name().clone();
+        if slot.has_fixed_connection() {
+            let gone = || CallError::Failed { server: server(), source: RequestFailure::Closed };
+            return slot.ready(owner).ok_or_else(gone);
+        }
+        let leased = slot.lease(owner, Instant::now() + limits.silence).await;
+        leased.map_err(|source| CallError::NotConnected { server: server(), source })
+    }
+
+    /// Reads all pages; `ahead` is the first one, where that was read before.
+    pub(super) async fn pages(
+        self,
+        list: ListKind,
+        connection: &Arc<Connection>,
+        mut ahead: Option<Message>,
+    ) -> Result<FetchedPages, CallError> {
+        let slot = self.slot;
+        let FetchedPages { mut items, mut rejected, mut ttl } = FetchedPages::default();
+        let mut seen = HashSet::new();
+        let mut cursor: Option<String> = None;
+        for _ in 0..defaults::LIST_PAGES_MAX {
+            let params =
+                cursor.as_ref().map(|cursor| serde_json::json!({ "cursor": cursor }).to_string());
+            let request = Message::request(list.method(), params.as_deref());
+            let answer = match ahead.take() {
+                Some(answer) => answer,
+                None => self.ask(connection, request).await?,
+            };
+            let Some(result) = answer.part(MessagePart::Result) else {
+                let error = answer.part(MessagePart::Error).unwrap_or_default();
+                // Some servers declare `resources` and know no templates. Any other error may be
+                // gone at the next question, so that what was read so far must not be kept.
+                if RpcError::code_of(error) == Some(METHOD_NOT_FOUND) {
+                    break;
+                }
+                let (server, method) = (slot.name().clone(), list.method());
+                let answer = connection.quote(error);
+                return Err(CallError::NoList { server, method, answer });
+            };
+            let page = ListPage::read(list, result).map_err(|error| CallError::NoList {
+                server: slot.name().clone(),
+                method: list.method(),
+                answer: error.to_string(),
+            })?;
+            rejected.extend(page.rejected);
+            // Good as long as each of its pages.
+            ttl = ttl.into_iter().chain(page.ttl).min();
+            for item in page.items {
+                if seen.insert(item.key.clone()) {
+                    items.push(item);
+                } else {
+                    rejected.push(RejectedItem {
+                        position: seen.len(),
+                        item: item.key,
+                        reason: TWICE,
+                    });
+                }
+            }
+            match page.next {
+                // A server that echoes the cursor would never end.
+                Some(next) if cursor.as_ref() != Some(&next) => cursor = Some(next),
+                _ => break,
+            }
+        }
+        Ok(FetchedPages { items, rejected, ttl })
+    }
+
+    async fn ask(
+        self,
+        connection: &Arc<Connection>,
+        request: Message,
+    ) -> Result<Message, CallError> {
+        let Self { slot, owner, limits, reason } = self;
+        match reason {
+            FetchReason::Asked => {
+                let client = ClientEra::Ourselves;
+                let holder = Holder::SERVICE;
+                let exchange =
+                    Exchange::new(Arc::clone(slot), owner, client, holder, request, limits);
+                // There was a connection for it a moment ago, made for the list perhaps.
+                exchange.after_start().finish().await
+            }
+            FetchReason::There => {
+                let failed = |source| CallError::Failed { server: slot.name().clone(), source };
+                connection.ask(&request, limits).await.map_err(failed)
+            }
+        }
+    }
+}

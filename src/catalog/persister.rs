@@ -1,0 +1,129 @@
+//! Keeps the disk in line with what is known, and the snapshot: one write at a time, each server at
+//! most once in [`defaults::CACHE_WRITE_PAUSE`], and not on the loops of the runtime.
+
+use std::sync::Arc;
+
+use tokio::time::{self, Instant};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Catalog,
+    disk_cache::DiskCache,
+    parallel,
+    store::{CacheChores, CatalogStore},
+};
+use crate::{
+    config::{defaults, diff::ServerDiff},
+    name::ServerName,
+    protocol::payloads::ListKind,
+    search::Thesaurus,
+};
+
+impl Catalog {
+    /// Takes what the disk knows of the declared servers, for at most
+    /// [`defaults::CACHE_READ_PATIENCE`]; a disk that takes longer is not waited for.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: what is being read is taken when it is there.
+    pub async fn restore(&self) {
+        let store = Arc::clone(&self.store);
+        // There will be an index soon. Without cached lists, nothing needs the thesaurus yet.
+        if store.has_files() {
+            drop(self.tasks.spawn_blocking(Thesaurus::embedded));
+        }
+        drop(self.tasks.spawn_blocking(move || store.tidy()));
+        self.shelf.mark_unread(self.pool.slots().keys().cloned());
+        let reading = self.tend(Some(Instant::now()));
+        if time::timeout(defaults::CACHE_READ_PATIENCE, reading).await.is_err() {
+            tracing::warn!("cached lists are late: serving without them");
+        }
+        self.publisher.renew();
+    }
+
+    /// Writes to the disk what has changed, and has a snapshot made of it, until `stop`; then all that is
+    /// known, as [`Catalog::save`] does: whatever is still waited for may be cut short.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped halfway, what has changed last is not on the disk.
+    pub async fn run_persister(&self, stop: CancellationToken) {
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return self.save().await,
+                () = self.shelf.changed() => {}
+            }
+            self.publisher.renew();
+            // The lists of a server come one after the other.
+            let _or_stopped = time::timeout(defaults::CACHE_WRITE_WINDOW, stop.cancelled()).await;
+            self.tend(Some(Instant::now())).await;
+            self.publisher.renew();
+        }
+    }
+
+    /// Writes all that is known to the disk.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`Catalog::run_persister`].
+    pub async fn save(&self) {
+        self.tend(None).await;
+        self.publisher.renew();
+    }
+
+    /// Forgets what was known of servers that are gone or declared another way, and has the disk
+    /// looked at for what it knows of those that are there now.
+    pub(super) fn redeclare(&self, diff: &ServerDiff) {
+        for server in &diff.removed {
+            self.shelf.forget(server);
+        }
+        for server in &diff.changed {
+            let declared = self.pool.slot(server.as_str()).map(|slot| Self::declared(&slot));
+            let known = self.shelf.known(server).and_then(|known| known.declared);
+            if known != declared {
+                self.shelf.forget(server);
+            }
+        }
+        self.shelf.mark_unread(diff.added.iter().chain(&diff.changed).cloned());
+    }
+
+    /// Does what is to be done on the disk, as [`CatalogStore::chores`] says.
+    async fn tend(&self, now: Option<Instant>) {
+        let CacheChores { unsaved, confirmed, sought } = self.shelf.chores(now);
+        let sought: Vec<_> = sought
+            .into_iter()
+            .filter(|server| self.shelf.listing(server, ListKind::Tools).is_none())
+            .filter_map(|server| {
+                let declared = Self::declared(&*self.pool.slot(server.as_str())?);
+                Some((server, declared))
+            })
+            .collect();
+        if unsaved.is_empty() && confirmed.is_empty() && sought.is_empty() {
+            return;
+        }
+        let (store, shelf) = (Arc::clone(&self.store), Arc::clone(&self.shelf));
+        let doing = self.tasks.spawn_blocking(move || {
+            let found = parallel::map(&sought, |(server, declared)| store.read(server, *declared));
+            for ((server, _), found) in sought.iter().zip(found) {
+                if let Some(found) = found {
+                    shelf.restore(server, found);
+                }
+            }
+            let lost = confirmed.into_iter().filter(|server| store.is_missing(server));
+            for server in lost.chain(unsaved) {
+                save(&store, &shelf, &server);
+            }
+        });
+        if let Err(error) = doing.await {
+            tracing::error!(%error, "disk cache not kept");
+        }
+    }
+}
+
+fn save(store: &DiskCache, shelf: &CatalogStore, server: &ServerName) {
+    // Gone with a reload meanwhile.
+    let Some(known) = shelf.known(server) else { return };
+    if let Some(digest) = store.write(server, &known) {
+        shelf.saved(server, digest);
+    }
+}

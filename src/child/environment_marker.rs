@@ -1,0 +1,132 @@
+//! The mark by which a process is known as one that came from a child of ours.
+
+use std::{
+    fmt, fs,
+    sync::{
+        OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use rustix::{
+    io::Errno,
+    process::{Pid, getpid, test_kill_process},
+};
+
+use super::{environment::MARK, process_table::ProcessEntry};
+
+/// A service, on this host and since it was started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ServiceMarker {
+    pid: Pid,
+    started: u64,
+    /// The namespace of process numbers that its own is one of.
+    namespace: u64,
+}
+
+/// What every process has in its environment that came from one child: the service and a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ChildMarker {
+    service: ServiceMarker,
+    number: u64,
+}
+
+impl ServiceMarker {
+    /// Returns this one. Where `/proc` is not there, its children are not marked.
+    pub(super) fn ours() -> Option<Self> {
+        static OURS: OnceLock<Option<ServiceMarker>> = OnceLock::new();
+        *OURS.get_or_init(|| {
+            let pid = getpid();
+            let started = ProcessEntry::read(pid).ok()??.started;
+            let link = fs::read_link("/proc/self/ns/pid").ok()?;
+            let namespace = link.to_str()?.strip_prefix("pid:[")?.strip_suffix(']')?;
+            Some(Self { pid, started, namespace: namespace.parse().ok()? })
+        })
+    }
+
+    /// Tells whether it has ended, as far as we can know: where numbers mean something else than
+    /// here, we cannot.
+    pub(super) fn has_ended(&self) -> bool {
+        if Self::ours().is_none_or(|ours| ours.namespace != self.namespace) {
+            return false;
+        }
+        match ProcessEntry::read(self.pid) {
+            Ok(now) => now.is_none_or(|now| now.started != self.started),
+            // It may be hidden from us.
+            Err(_) => test_kill_process(self.pid) == Err(Errno::SRCH),
+        }
+    }
+}
+
+impl ChildMarker {
+    /// Returns one that no other child has, of this service or another.
+    pub(super) fn next() -> Option<Self> {
+        static NUMBER: AtomicU64 = AtomicU64::new(1);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        ServiceMarker::ours().map(|service| Self { service, number })
+    }
+
+    /// Returns the service whose child was marked so.
+    pub(super) fn service(&self) -> &ServiceMarker {
+        &self.service
+    }
+
+    /// Finds the mark in the environment of a process.
+    pub(super) fn find(environment: &[u8]) -> Option<Self> {
+        let mut variables = environment.split(|byte| *byte == 0);
+        let value = variables
+            .find_map(|variable| variable.strip_prefix(MARK.as_bytes())?.strip_prefix(b"="))?;
+        Self::parse(std::str::from_utf8(value).ok()?)
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.split('.');
+        let mut next = || parts.next()?.parse::<u64>().ok();
+        let (pid, number, started, namespace) = (next()?, next()?, next()?, next()?);
+        let pid = Pid::from_raw(i32::try_from(pid).ok()?)?;
+        let mark = Self { service: ServiceMarker { pid, started, namespace }, number };
+        parts.next().is_none().then_some(mark)
+    }
+}
+
+impl fmt::Display for ChildMarker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { service: ServiceMarker { pid, started, namespace }, number } = self;
+        write!(f, "{}.{number}.{started}.{namespace}", pid.as_raw_nonzero())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_is_found_in_an_environment_and_nothing_else_is_one() {
+        let mark = ChildMarker::next().expect("there is /proc");
+        let environment = format!("PATH=/bin\0METAMCP_CHILD={mark}\0A=b\0");
+        assert_eq!(ChildMarker::find(environment.as_bytes()), Some(mark));
+        assert_ne!(ChildMarker::next(), Some(mark));
+        for other in [
+            "",
+            "METAMCP_CHILD=\0",
+            "METAMCP_CHILD=1.2.3\0",
+            "METAMCP_CHILD=1.2.3.4.5\0",
+            "METAMCP_CHILD=0.2.3.4\0",
+            "METAMCP_CHILD=-1.2.3.4\0",
+            "METAMCP_CHILDREN=1.2.3.4\0",
+            "X=METAMCP_CHILD=1.2.3.4\0",
+        ] {
+            assert_eq!(ChildMarker::find(other.as_bytes()), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_service_has_ended_only_if_that_is_known() {
+        let ours = *ChildMarker::next().expect("there is /proc").service();
+        assert!(!ours.has_ended());
+        let before = ServiceMarker { started: ours.started - 1, ..ours };
+        assert!(before.has_ended(), "another process has its number");
+        let elsewhere = ServiceMarker { namespace: 1, ..before };
+        assert!(!elsewhere.has_ended(), "its number means nothing here");
+    }
+}

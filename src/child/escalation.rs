@@ -1,0 +1,127 @@
+//! How a child is asked to leave: by the end of its input, then by a signal, then not any more.
+//!
+//! ```text
+//!                    input closed    SIGTERM    SIGKILL
+//!  on a stop              0 ms        750 ms    1550 ms
+//!  an idle connection     0 s           2 s        5 s
+//! ```
+//!
+//! Most servers leave at the end of their input, and take some tenths of a second for it: a signal
+//! before that would cut off what they do last. Source: seed 000, "Graceful shutdown".
+
+use std::time::Duration;
+
+use tokio::time;
+use tokio_util::sync::CancellationToken;
+
+/// What to do when a wait is over and the child is still there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EscalationStep {
+    /// Ask it to end.
+    Terminate,
+    /// Take it away.
+    Kill,
+}
+
+/// The rungs, with how long is waited before each where somebody waits for the end, and where nobody
+/// does.
+const LADDER: [(EscalationStep, Duration, Duration); 2] = [
+    (EscalationStep::Terminate, Duration::from_millis(750), Duration::from_secs(2)),
+    (EscalationStep::Kill, Duration::from_millis(800), Duration::from_secs(3)),
+];
+
+/// The way down.
+#[derive(Debug)]
+pub struct Escalation {
+    hurry: CancellationToken,
+    rungs: std::slice::Iter<'static, (EscalationStep, Duration, Duration)>,
+}
+
+impl Escalation {
+    /// Starts when the child's input is closed. It is in no hurry until `hurry` is cancelled.
+    pub fn new(hurry: CancellationToken) -> Self {
+        Self { hurry, rungs: LADDER.iter() }
+    }
+
+    /// Waits until the next rung is reached; after the last one there is none.
+    ///
+    /// # Cancel safety
+    ///
+    /// Not safe: the rung is left out.
+    pub async fn next(&mut self) -> Option<EscalationStep> {
+        let (rung, quick, patient) = *self.rungs.next()?;
+        tokio::select! {
+            () = time::sleep(patient) => {}
+            () = async {
+                self.hurry.cancelled().await;
+                time::sleep(quick).await;
+            } => {}
+        }
+        Some(rung)
+    }
+
+    /// Waits until a child would be killed.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`Escalation::next`].
+    pub async fn end(mut self) {
+        while self.next().await.is_some() {}
+    }
+}
+
+/// Returns a token of somebody who waits for the end.
+pub fn cancelled_token() -> CancellationToken {
+    let hurry = CancellationToken::new();
+    hurry.cancel();
+    hurry
+}
+
+/// Returns how long a child may stay that is to end at once.
+pub fn total_time() -> Duration {
+    LADDER.iter().map(|(_, quick, _)| *quick).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn times(hurry: CancellationToken) -> Vec<(EscalationStep, u128)> {
+        let (start, mut descent) = (time::Instant::now(), Escalation::new(hurry));
+        let mut times = Vec::new();
+        while let Some(rung) = descent.next().await {
+            times.push((rung, start.elapsed().as_millis()));
+        }
+        times
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn on_a_stop_a_child_is_asked_after_750_ms_and_killed_after_1550() {
+        assert_eq!(
+            times(cancelled_token()).await,
+            [(EscalationStep::Terminate, 750), (EscalationStep::Kill, 1550)]
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_child_of_an_idle_connection_is_asked_after_2_s_and_killed_after_5() {
+        let never = CancellationToken::new();
+        assert_eq!(
+            times(never).await,
+            [(EscalationStep::Terminate, 2000), (EscalationStep::Kill, 5000)]
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stop_hurries_a_child_that_leaves_at_its_leisure() {
+        for (ms, expected) in [(100, [850, 1650]), (1900, [2000, 2800]), (3000, [2000, 3800])] {
+            let hurry = CancellationToken::new();
+            let later = async {
+                time::sleep(Duration::from_millis(ms)).await;
+                hurry.cancel();
+            };
+            let (times, ()) = tokio::join!(times(hurry.clone()), later);
+            assert_eq!(times.iter().map(|(_, at)| *at).collect::<Vec<_>>(), expected);
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! Whether a process is one of our servers, or comes from one.
+//!
+//! Three things tell. A server and what it starts descend from this process, which takes over what
+//! they leave behind, have its mark in their environment, and, where systemd runs this service, are in
+//! the control group of its unit. A process can leave one of them, so each of them counts.
+//!
+//! Everything here blocks.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::{
+    io::Errno,
+    process::{Pid, getpid, test_kill_process},
+};
+
+use super::{
+    environment_marker::{ChildMarker, ServiceMarker},
+    process_table::ProcessEntry,
+};
+use crate::systemd::unit;
+
+/// How many ancestors of a process are looked at. Ours: more than any shell and supervisor between
+/// an operator and the first process.
+const ANCESTORS_MAX: usize = 256;
+
+/// How often the ancestors are looked at again because one of them has ended meanwhile. Ours.
+const LOOKS_MAX: usize = 3;
+
+/// Whether this process has started a server since it began.
+static HAS_STARTED_ONE: AtomicBool = AtomicBool::new(false);
+
+/// A process that a client of ours is, at the time at which it was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KnownClientProcess(ProcessEntry);
+
+/// The relation of a process to our servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kinship {
+    /// It comes from no server of ours.
+    Stranger,
+    /// It is a server of ours, or comes from one.
+    Server(ServerAncestry),
+    /// It has ended, or does not show its environment, so it may be one.
+    Hidden,
+}
+
+/// The server that a process comes from, as far as it is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServerAncestry {
+    /// Our own child among its ancestors.
+    child: Option<Pid>,
+    mark: Option<ChildMarker>,
+}
+
+/// Notes that this process starts a server.
+pub(super) fn note_server_started() {
+    HAS_STARTED_ONE.store(true, Ordering::Relaxed);
+}
+
+/// Tells whether any process can be a server of ours.
+pub fn has_started_servers() -> bool {
+    HAS_STARTED_ONE.load(Ordering::Relaxed)
+}
+
+impl ServerAncestry {
+    /// Tells whether it leads to the server whose process has this number.
+    pub fn is_server(&self, pid: u32) -> bool {
+        let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return false };
+        self.child == Some(pid) || (self.mark.is_some() && mark_of(pid) == self.mark)
+    }
+}
+
+/// Returns the relation of the processes that have the socket with this number open, and one of them:
+/// a server of ours, if there is one.
+pub fn of_socket(inode: u32) -> (Option<i32>, Kinship) {
+    let mut found = None;
+    for process in ProcessEntry::all() {
+        match process.has_socket(inode) {
+            Some(false) | None => {}
+            Some(true) => {
+                let process = KnownClientProcess(process);
+                let kinship = process.kinship();
+                if kinship != Kinship::Stranger {
+                    return (Some(process.pid()), kinship);
+                }
+                found = Some(process.pid());
+            }
+        }
+    }
+    // A socket that no process shows may be that of a server that hides it: in a thread with a table
+    // of its own, or on its way in a message.
+    match found {
+        Some(_) => (found, Kinship::Stranger),
+        None => (None, Kinship::Hidden),
+    }
+}
+
+fn mark_of(pid: Pid) -> Option<ChildMarker> {
+    ProcessEntry::read(pid)
+        .ok()
+        .flatten()
+        .and_then(|process| ChildMarker::find(&process.environment()?))
+}
+
+impl KnownClientProcess {
+    /// Returns the process with this number as it is now, unless it has ended or is hidden from us.
+    pub fn lookup(pid: i32) -> Option<Self> {
+        ProcessEntry::read(Pid::from_raw(pid)?).ok().flatten().map(Self)
+    }
+
+    /// Returns its number.
+    pub fn pid(&self) -> i32 {
+        self.0.pid.as_raw_nonzero().get()
+    }
+
+    /// Returns its relation to our servers.
+    pub fn kinship(&self) -> Kinship {
+        if self.0.pid == getpid() {
+            return Kinship::Stranger;
+        }
+        // A process of the same number may be another one by now.
+        if !self.0.runs() {
+            return Kinship::Hidden;
+        }
+        let mark = match self.0.settled_environment() {
+            Some(environment) => our_mark(&environment),
+            None if self.0.is_unrelated() => None,
+            None => return Kinship::Hidden,
+        };
+        let found = (0..LOOKS_MAX).find_map(|_| self.ancestry().ok());
+        match found {
+            Some(ServerAncestry { child: None, mark: inherited })
+                if mark.or(inherited).is_none() =>
+            {
+                match unit::shares_our_group(self.pid()) {
+                    true => Kinship::Server(ServerAncestry { child: None, mark: None }),
+                    false => Kinship::Stranger,
+                }
+            }
+            Some(ServerAncestry { child, mark: inherited }) => {
+                Kinship::Server(ServerAncestry { child, mark: mark.or(inherited) })
+            }
+            None if mark.is_some() => Kinship::Server(ServerAncestry { child: None, mark }),
+            None => Kinship::Hidden,
+        }
+    }
+
+    /// Returns the child of ours and the mark of ours among its ancestors.
+    fn ancestry(&self) -> Result<ServerAncestry, Vanished> {
+        let mut found = ServerAncestry { child: None, mark: None };
+        let mut process = self.0;
+        for _ in 0..ANCESTORS_MAX {
+            if process.parent == Some(getpid()) {
+                found.child = Some(process.pid);
+                return Ok(found);
+            }
+            let Some(parent) = process.parent else { return Ok(found) };
+            process = match ProcessEntry::read(parent) {
+                Ok(Some(parent)) => parent,
+                // Where `/proc` hides processes of other users, it hides no child of ours.
+                _ if test_kill_process(parent) == Err(Errno::PERM) => return Ok(found),
+                Ok(None) | Err(_) => return Err(Vanished),
+            };
+            let environment = process.settled_environment().unwrap_or_default();
+            found.mark = found.mark.or(our_mark(&environment));
+        }
+        Ok(found)
+    }
+}
+
+/// An ancestor has ended while it was looked at.
+#[derive(Debug)]
+struct Vanished;
+
+/// Returns the mark in an environment, if it is one of this service.
+fn our_mark(environment: &[u8]) -> Option<ChildMarker> {
+    let ours = ServiceMarker::ours()?;
+    ChildMarker::find(environment).filter(|mark| *mark.service() == ours)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeMap, time::Duration};
+
+    use tokio::io::{AsyncBufReadExt as _, BufReader};
+
+    use super::*;
+    use crate::child::{Child, ChildProgram};
+
+    fn seen(pid: i32) -> KnownClientProcess {
+        KnownClientProcess::lookup(pid).expect("it runs")
+    }
+
+    /// Starts a server that runs `script`, and returns the process whose number it prints.
+    async fn server(script: &str) -> (Child, tokio::process::ChildStdin, KnownClientProcess) {
+        let program = ChildProgram {
+            command: "/bin/sh".into(),
+            args: ["-c".to_owned(), format!("{script}; read x")].into(),
+            env: BTreeMap::new(),
+            cwd: None,
+        };
+        let (child, pipes) = Child::spawn(&program).expect("starts");
+        let mut lines = BufReader::new(pipes.stdout).lines();
+        let line = lines.next_line().await.expect("readable").expect("a line");
+        (child, pipes.stdin, seen(line.parse().expect("a number")))
+    }
+
+    /// Looks at a process until its kinship is as wanted, for ten seconds at most.
+    async fn until(
+        process: &KnownClientProcess,
+        wanted: impl Fn(&Kinship) -> bool,
+    ) -> Option<Kinship> {
+        let looking = async {
+            loop {
+                let kinship = process.kinship();
+                if wanted(&kinship) {
+                    return kinship;
+                }
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(10), looking).await.ok()
+    }
+
+    #[tokio::test]
+    async fn a_server_and_all_that_comes_from_it_is_known_whatever_it_leaves_behind() {
+        for script in [
+            "echo $$",
+            // With another session and group.
+            "setsid sleep 600 & echo $!",
+            // With another environment.
+            "env -i sleep 600 & echo $!",
+            // With another parent: the mark is left.
+            "sh -c 'setsid sleep 600 >/dev/null & echo $!'",
+        ] {
+            let (child, input, process) = server(script).await;
+            // It may start another program at this moment, and says nothing then.
+            let seen = until(&process, |kinship| matches!(kinship, Kinship::Server(_))).await;
+            let Some(Kinship::Server(lineage)) = seen else { panic!("{script}") };
+            assert!(lineage.is_server(child.pid()), "{script}");
+            assert!(!lineage.is_server(std::process::id()), "{script}");
+            drop(input);
+            child.terminate(crate::child::escalation::cancelled_token()).await;
+            // One that was killed is there until whoever has inherited it takes note.
+            let gone = until(&process, |kinship| *kinship == Kinship::Hidden).await;
+            assert!(gone.is_some(), "it has ended: {script}");
+        }
+    }
+
+    #[test]
+    fn this_process_and_those_that_it_comes_from_are_no_servers() {
+        let ours = seen(getpid().as_raw_nonzero().get());
+        assert_eq!(ours.kinship(), Kinship::Stranger);
+        let parent = ours.0.parent.expect("a test is started by something");
+        assert_eq!(seen(parent.as_raw_nonzero().get()).kinship(), Kinship::Stranger);
+    }
+
+    #[tokio::test]
+    async fn a_socket_belongs_to_the_processes_that_have_it_open_and_to_none_once_it_is_closed() {
+        use std::os::{fd::AsFd as _, unix::fs::MetadataExt as _};
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("bound");
+        let client = std::net::TcpStream::connect(listener.local_addr().expect("bound"));
+        let client = client.expect("connects");
+        let file = client.as_fd().try_clone_to_owned().map(std::fs::File::from).expect("open");
+        let inode = u32::try_from(file.metadata().expect("open").ino()).expect("small");
+        let own = getpid().as_raw_nonzero().get();
+        assert_eq!(of_socket(inode), (Some(own), Kinship::Stranger));
+        drop((client, file));
+        assert_eq!(of_socket(inode), (None, Kinship::Hidden));
+    }
+}

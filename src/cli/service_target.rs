@@ -1,0 +1,247 @@
+//! The running service, asked over its control socket.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use serde_json::{Value, value::RawValue};
+
+use super::{CONFIG, FAILED, Failed, UNAVAILABLE, launch, output};
+use crate::{
+    config::defaults,
+    control::client::{self, ControlClientError, ControlConnection, ServiceError},
+    daemon::listen::{SYSTEM_SOCKET, default_socket},
+    error_report::chain,
+};
+
+/// Which service is asked.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(super) struct ServiceTarget {
+    /// The control socket; by default that of the system, or else that of this user
+    #[arg(long, value_name = "PATH", env = "METAMCP_SOCKET", hide_env_values = true)]
+    pub(super) socket: Option<PathBuf>,
+}
+
+/// What every command has that shows something.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(super) struct OutputArgs {
+    /// Print the result as JSON, as the service gives it
+    #[arg(long)]
+    pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) target: ServiceTarget,
+}
+
+impl ServiceTarget {
+    /// Returns the socket of the service that is meant.
+    pub(super) fn path(&self) -> PathBuf {
+        self.socket.clone().unwrap_or_else(nearest_socket)
+    }
+
+    /// Connects to the service that runs.
+    ///
+    /// # Errors
+    ///
+    /// [`Failed`] with 69 when no service answers.
+    pub(super) async fn connect_running(&self) -> Result<ControlConnection, Failed> {
+        let opened = ControlConnection::open(&self.path()).await;
+        if let (Err(ControlClientError::Unreachable { .. }), None) = (&opened, &self.socket)
+            // One that a command has started is where its configuration says.
+            && let Some(socket) = launch::declared()
+        {
+            return ControlConnection::open(&socket).await.map_err(failed);
+        }
+        opened.map_err(failed)
+    }
+
+    /// Connects to the service, for something that any service with the same configuration can do. Where
+    /// none answers and none is named, one is started, if that is ours to do.
+    ///
+    /// # Errors
+    ///
+    /// [`Failed`] with 69 when no service answers, or as [`launch::service`] does.
+    pub(super) async fn connect(&self) -> Result<ControlConnection, Failed> {
+        match ControlConnection::open(&self.path()).await {
+            Err(error @ ControlClientError::Unreachable { .. }) => match self.launched().await? {
+                Some(socket) => ControlConnection::open(&socket).await.map_err(failed),
+                None => Err(failed(error)),
+            },
+            opened => opened.map_err(failed),
+        }
+    }
+
+    /// Returns the socket of a service that was started now, or is there for the configuration that one
+    /// would be started with; nothing where a socket is named, or nothing is to be started.
+    ///
+    /// # Errors
+    ///
+    /// [`Failed`] as [`launch::service`] does.
+    pub(super) async fn launched(&self) -> Result<Option<PathBuf>, Failed> {
+        match self.socket {
+            Some(_) => Ok(None),
+            None => Box::pin(launch::service()).await,
+        }
+    }
+
+    /// Asks the service that runs.
+    ///
+    /// # Errors
+    ///
+    /// [`Failed`] when there is no answer, or the service or a server refuses.
+    pub(super) fn call_service(
+        &self,
+        method: &str,
+        params: &Value,
+    ) -> Result<Box<RawValue>, Failed> {
+        run(async { ask_over(self.connect_running().await?, method, params).await })
+    }
+
+    /// Asks the service, for something that any service with the same configuration can do.
+    ///
+    /// # Errors
+    ///
+    /// [`Failed`] when there is no answer, or the service or a server refuses.
+    pub(super) fn ask(&self, method: &str, params: &Value) -> Result<Box<RawValue>, Failed> {
+        run(async { ask_over(self.connect().await?, method, params).await })
+    }
+}
+
+/// What the service answers by itself. Everything else may take a server its time, and it is the
+/// service that bounds that.
+const OWN_METHODS: [&str; 4] = ["auth/status", "daemon/status", "servers/list", "tools/search"];
+
+async fn ask_over(
+    mut service: ControlConnection,
+    method: &str,
+    params: &Value,
+) -> Result<Box<RawValue>, Failed> {
+    let patience = match OWN_METHODS.contains(&method) {
+        true => defaults::CONTROL_PATIENCE,
+        false => defaults::CONTROL_CALL_PATIENCE,
+    };
+    service.ask(method, &given(params), patience).await.map_err(failed)
+}
+
+/// Returns parameters as JSON text, without those that were not given.
+pub(super) fn given(params: &Value) -> String {
+    let mut params = params.clone();
+    if let Some(members) = params.as_object_mut() {
+        members.retain(|_, value| !value.is_null());
+    }
+    params.to_string()
+}
+
+impl OutputArgs {
+    /// Prints a result: as it is, or as `show` has it.
+    ///
+    /// # Errors
+    ///
+    /// [`Failed`] when `show` cannot read it.
+    pub(super) fn print(
+        &self,
+        result: &RawValue,
+        show: impl FnOnce(&Value) -> Result<(), Failed>,
+    ) -> Result<(), Failed> {
+        if self.json {
+            output::json(result.get());
+            return Ok(());
+        }
+        show(&value(result)?)
+    }
+}
+
+/// Returns a result as a value.
+///
+/// # Errors
+///
+/// [`Failed`] when it is nested too deep.
+pub(super) fn value(result: &RawValue) -> Result<Value, Failed> {
+    serde_json::from_str(result.get())
+        .map_err(|error| Failed::new(FAILED, format!("the answer cannot be read: {error}")))
+}
+
+/// Runs a command to its end.
+///
+/// # Errors
+///
+/// [`Failed`] as `command` returns it, or when there can be no runtime.
+pub(super) fn run<T>(command: impl Future<Output = Result<T, Failed>>) -> Result<T, Failed> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failed::new(FAILED, format!("start the runtime: {error}")))?
+        .block_on(command)
+}
+
+/// Asks the service at `socket`, or else the nearest one, for `method` with `params`, JSON text.
+///
+/// # Errors
+///
+/// [`Failed`] when nothing can be asked at all.
+pub(super) fn ask(
+    socket: Option<&Path>,
+    method: &str,
+    params: Option<&str>,
+) -> Result<Result<Value, ControlClientError>, Failed> {
+    let socket = socket.map_or_else(nearest_socket, Path::to_owned);
+    run(async { Ok(client::ask(&socket, method, params).await) })
+}
+
+fn nearest_socket() -> PathBuf {
+    let system = Path::new(SYSTEM_SOCKET);
+    if system.exists() { system.to_owned() } else { default_socket() }
+}
+
+/// Returns why a command failed that the service did not answer as it should.
+pub(super) fn failed(error: ControlClientError) -> Failed {
+    match error {
+        ControlClientError::Unreachable { ref source, .. }
+            if source.kind() == io::ErrorKind::PermissionDenied =>
+        {
+            Failed::new(UNAVAILABLE, chain(&error)).hint(
+                "The socket is for the user of the service and for members of its group: join that group, often `metamcp`, and log in again.",
+            )
+        }
+        ControlClientError::Unreachable { .. } | ControlClientError::Silent { .. } => {
+            Failed::new(UNAVAILABLE, chain(&error)).hint(
+                "Start it with `systemctl start metamcp` or `metamcp serve`, or name its socket with --socket.",
+            )
+        }
+        ControlClientError::Refused(refusal) => refused(&refusal),
+        ControlClientError::Unreadable(_) | ControlClientError::Oversized { .. } => {
+            Failed::new(FAILED, chain(&error))
+        }
+    }
+}
+
+/// Returns what an error of the service says, with what it knows besides on lines of its own.
+pub(super) fn refused(refusal: &ServiceError) -> Failed {
+    let code = if refusal.data.code == "CONFIG_INVALID" { CONFIG } else { FAILED };
+    let mut failed = Failed::new(code, output::text(&refusal.message));
+    for (list, title) in CONTEXT {
+        let found = refusal.data.context[*list].as_array().map(Vec::as_slice).unwrap_or_default();
+        // The only one that is similar is what the hint says.
+        let is_said = title.starts_with("similar") && found.len() == 1;
+        for item in found.iter().filter(|_| !is_said).take(CONTEXT_LINES_MAX) {
+            let item = item.as_str().map_or_else(|| item.to_string(), str::to_owned);
+            failed = failed.detail(format!("{title}{}", output::text(&item)));
+        }
+    }
+    match &refusal.data.suggestion {
+        Some(suggestion) if !suggestion.is_empty() => failed.hint(output::text(suggestion)),
+        Some(_) | None => failed,
+    }
+}
+
+/// What is shown of the context of an error, and what stands before each item.
+/// Source: seed 001, "Structured errors".
+const CONTEXT: &[(&str, &str)] = &[
+    ("validationErrors", ""),
+    ("similarTools", "similar: "),
+    ("similarPrompts", "similar: "),
+    ("availableServers", "server: "),
+];
+
+/// How many items of one kind are shown. Ours: more than one reads.
+const CONTEXT_LINES_MAX: usize = 20;

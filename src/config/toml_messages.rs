@@ -1,0 +1,141 @@
+//! What the TOML parser says, in our words and with a suggestion.
+
+use super::{diagnostic::ConfigProblem, lifecycle, named_value};
+
+/// What serde calls what it found, and what we call it.
+const FOUND: [(&str, &str); 5] = [
+    ("sequence", "a list"),
+    ("map", "a table"),
+    ("floating point", "fraction"),
+    ("unit value", "nothing"),
+    ("unit variant", "a word"),
+];
+
+/// How a duration is written.
+const DURATION: &str = "write a number and a unit, as in \"250ms\", \"30s\" or \"5m\"";
+
+/// How an address is written.
+const ADDRESS: &str = "write an address and a port, as in \"127.0.0.1:12011\"";
+
+/// How a table is written.
+const TABLE: &str = "write a table: its name in brackets on a line of its own, then its keys";
+
+/// Turns the parser's message into ours, with a suggestion for what it did not expect.
+pub(super) fn from_toml(error: &toml::de::Error, text: &str) -> ConfigProblem {
+    let span = error.span().unwrap_or(0..0);
+    let message = error.message().trim_end().replace('\n', ", ");
+    let (message, help) = if is_array_of_tables(text, span.start) {
+        let message = "a table in double brackets".to_owned();
+        (message, Some("put its name in single brackets: there is one of each name".to_owned()))
+    } else if message.starts_with("unknown ") {
+        unknown(&message)
+    } else if message.starts_with("invalid ")
+        && let Some((found, expected)) = message.split_once(", expected ")
+    {
+        mistaken(found, expected)
+    } else if message == "missing field `mode`" {
+        ("`lifecycle` without `mode`".to_owned(), Some(lifecycle::EXAMPLES.to_owned()))
+    } else {
+        let help = remedy(&message).map(str::to_owned);
+        (message, help)
+    };
+    // The parser marks a whole table where a value in it is missing: its first line is enough.
+    let end = text[span.start.min(text.len())..]
+        .find('\n')
+        .map_or(span.end, |newline| span.end.min(span.start + newline));
+    let problem = ConfigProblem::at(span.start..end.max(span.start), message);
+    match help {
+        Some(help) => problem.help(help),
+        None => problem,
+    }
+}
+
+/// Tells whether the line at `start` begins an array of tables, of which there is none.
+fn is_array_of_tables(text: &str, start: usize) -> bool {
+    let line = text.get(..start).map_or(0, |before| before.rfind('\n').map_or(0, |end| end + 1));
+    text[line..].trim_start().starts_with("[[")
+}
+
+/// A key or word that there is not. serde's wording: "unknown field `comand`, expected one of
+/// `command`, `url`", and for two, "expected `command` or `url`".
+fn unknown(message: &str) -> (String, Option<String>) {
+    let mut quoted = message.split('`').skip(1).step_by(2).map(str::to_owned);
+    let found = quoted.next().unwrap_or_default();
+    let expected: Vec<String> = quoted.collect();
+    let help = did_you_mean(&found, expected.iter().map(String::as_str))
+        .unwrap_or_else(|| format!("known here: {}", expected.join(", ")));
+    let what = if message.starts_with("unknown field") { "key" } else { "value" };
+    (format!("unknown {what} `{found}`"), Some(help))
+}
+
+/// A value of a type, or beyond the range, that is not meant.
+fn mistaken(found: &str, expected: &str) -> (String, Option<String>) {
+    // A list is read as the values of a table, in their order, until there are too few.
+    let found = if found.starts_with("invalid length") { "invalid type: sequence" } else { found };
+    let found = match found.split_once(": ") {
+        Some((what, value)) => {
+            let ours = FOUND.into_iter().find_map(|(theirs, ours)| {
+                value.strip_prefix(theirs).map(|rest| format!("{what}: {ours}{rest}"))
+            });
+            ours.unwrap_or_else(|| found.to_owned())
+        }
+        None => found.to_owned(),
+    };
+    let (expected, help) = match expected {
+        "u32" if found.starts_with("invalid value") && !found.contains("`-") => {
+            ("a smaller number", Some("write a whole number below 4294967296"))
+        }
+        "usize" | "u64" | "u32" | "u16" | "i64" => {
+            ("a whole number from 0", Some("write one without quotes, as in 3"))
+        }
+        "f64" => ("a number", Some("write one without quotes, as in 0.6")),
+        "a string" => (expected, Some("put it in quotes, as in \"text\"")),
+        "path string" => ("a path", Some("put it in quotes, as in \"/path\"")),
+        "a sequence" => ("a list", Some("write a list, as in [\"one\", \"two\"]")),
+        "a map" => ("a table", Some("write a table, as in { NAME = \"value\" }")),
+        // What the parser takes a date for.
+        "a spanned value" => {
+            return ("a date".to_owned(), Some("no key has one: put it in quotes".to_owned()));
+        }
+        "a boolean" => (expected, Some("write true or false, without quotes")),
+        "socket address" => ("an address", Some(ADDRESS)),
+        lifecycle::EXPECTED => (expected, Some(lifecycle::EXAMPLES)),
+        _ if expected.starts_with("struct ") => ("a table", Some(TABLE)),
+        _ if expected.starts_with("a table such as ") => (expected, Some(TABLE)),
+        _ if expected.starts_with("a duration ") => (expected, Some(DURATION)),
+        _ if let Some(words) = expected.strip_prefix(named_value::EXPECTED) => {
+            let words: Vec<_> = words.split('`').skip(1).step_by(2).collect();
+            let help = format!("put one of them in quotes: \"{}\"", words.join("\", \""));
+            return (format!("{found}, expected a word"), Some(help));
+        }
+        _ => (expected, None),
+    };
+    (format!("{found}, expected {expected}"), help.map(str::to_owned))
+}
+
+/// Returns what helps where the message says all that is wrong.
+fn remedy(message: &str) -> Option<&'static str> {
+    Some(match message {
+        _ if message.contains("is not a duration") => DURATION,
+        _ if message.contains("is out of range") => "leave the key out for its default",
+        _ if message.contains("is not a view") => {
+            "write \"direct\", \"meta\" or, for one server as it is, \"passthrough:SERVER\""
+        }
+        _ if message.contains("duplicate key") => {
+            "a name can be declared only once: rename or remove one"
+        }
+        _ if message.contains("invalid socket address") => ADDRESS,
+        _ => return None,
+    })
+}
+
+/// Returns a question with the known word nearest to `found`, if one is near.
+pub(super) fn did_you_mean<'a>(
+    found: &str,
+    known: impl Iterator<Item = &'a str>,
+) -> Option<String> {
+    let nearest = known
+        .map(|known| (strsim::damerau_levenshtein(found, known), known))
+        .min_by_key(|(distance, _)| *distance)?;
+    (nearest.0 <= 1.max(found.len() / 3)).then(|| format!("did you mean `{}`?", nearest.1))
+}

@@ -1,0 +1,167 @@
+//! HTTP with server-sent events as in protocol version 2024-11-05: one GET whose stream names the
+//! address for messages and then brings every answer.
+//!
+//! The stream is the connection: when it ends, so does the session.
+//! Source: MCP 2024-11-05, "HTTP with SSE"; 2025-03-26, "Backwards compatibility".
+
+use http_body_util::BodyExt as _;
+use hyper::Uri;
+use std::sync::Arc;
+use tokio::time;
+
+use super::{
+    Connection, RequestFailure,
+    http_pool::ResponseBody,
+    stream::{MeteredEvents, read_shared},
+    upstream::{HttpUpstream, is_event_stream},
+};
+use crate::{config::defaults, protocol::sse::SseItem};
+
+/// An upstream that has named its address for messages.
+pub(in super::super) struct LegacyEndpoint {
+    /// Where messages go.
+    pub(super) upstream: HttpUpstream,
+    pub(super) stream: LegacySseStream,
+}
+
+/// The stream that brings every answer.
+pub(super) struct LegacySseStream {
+    body: ResponseBody,
+    events: MeteredEvents,
+}
+
+/// An address for messages that is not the upstream's own; credentials are not taken there.
+#[derive(Debug, PartialEq, Eq)]
+pub(in super::super) struct ForeignEndpoint(pub(in super::super) String);
+
+/// Opens the stream of `upstream`; `None` when there is none, or it does not name an address
+/// within [`defaults::ENDPOINT_PATIENCE`].
+///
+/// # Errors
+///
+/// [`ForeignEndpoint`] when the address is of another origin, or none at all.
+///
+/// # Cancel safety
+///
+/// Safe: the stream is closed.
+pub(in super::super) async fn open(
+    upstream: &HttpUpstream,
+) -> Result<Option<LegacyEndpoint>, ForeignEndpoint> {
+    let opening = async {
+        let answer = upstream.listen(b"").await.ok().filter(is_event_stream)?;
+        let (mut body, mut events) = (answer.into_body(), MeteredEvents::new(None, 0));
+        loop {
+            events.parser.push(body.frame().await?.ok()?.into_data().unwrap_or_default());
+            while let Some(item) = events.parser.next_item() {
+                if let SseItem::Event(event) = item
+                    && event.kind == "endpoint"
+                {
+                    let named = String::from_utf8_lossy(&event.data).into_owned();
+                    return Some((named, LegacySseStream { body, events }));
+                }
+            }
+            // An address is short.
+            if events.parser.n_kept() > defaults::BUFFER_KEPT_BYTES {
+                return None;
+            }
+        }
+    };
+    let opened = time::timeout(defaults::ENDPOINT_PATIENCE, opening).await;
+    let Some((named, stream)) = opened.ok().flatten() else { return Ok(None) };
+    match resolve(upstream.url(), &named) {
+        Some(url) => Ok(Some(LegacyEndpoint { upstream: upstream.at(url), stream })),
+        None => Err(ForeignEndpoint(named)),
+    }
+}
+
+impl LegacySseStream {
+    /// Reads the stream to its end, which is the end of the connection, and returns why it came.
+    pub(super) async fn read(mut self, connection: &Arc<Connection>) -> RequestFailure {
+        RequestFailure::BrokenOff(read_shared(connection, &mut self.body, &mut self.events).await)
+    }
+}
+
+/// Returns the address that `named` means on a page at `base`, if it is of the same origin.
+///
+/// Source: RFC 3986, section 5.2, as far as servers make use of it.
+fn resolve(base: &Uri, named: &str) -> Option<Uri> {
+    let (scheme, authority) = (base.scheme_str()?, base.authority()?);
+    let path = base.path();
+    let absolute = if has_scheme(named) {
+        named.to_owned()
+    } else if named.starts_with("//") {
+        format!("{scheme}:{named}")
+    } else if named.starts_with('/') {
+        format!("{scheme}://{authority}{named}")
+    } else if named.starts_with('?') {
+        format!("{scheme}://{authority}{path}{named}")
+    } else {
+        let directory = &path[..=path.rfind('/')?];
+        format!("{scheme}://{authority}{directory}{}", named.trim_start_matches("./"))
+    };
+    // What follows a `#` is for the client alone.
+    let url: Uri = absolute.split('#').next()?.parse().ok()?;
+    let origin = |url: &Uri| {
+        let host = url.host()?.to_ascii_lowercase();
+        Some((url.scheme_str()?.to_owned(), host, url.port_u16().unwrap_or(80)))
+    };
+    (!named.is_empty() && origin(&url)? == origin(base)?).then_some(url)
+}
+
+/// Tells whether a reference begins with a scheme.
+fn has_scheme(named: &str) -> bool {
+    let Some((scheme, _)) = named.split_once(':') else { return false };
+    scheme.starts_with(|found: char| found.is_ascii_alphabetic())
+        && scheme.chars().all(|found| found.is_ascii_alphanumeric() || "+-.".contains(found))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn resolved(named: &str) -> Option<String> {
+        let base = "http://Host:8080/a/sse?x=1".parse().expect("a URL");
+        resolve(&base, named).map(|url| url.to_string())
+    }
+
+    #[test]
+    fn an_address_is_a_url_or_a_path_at_the_same_origin() {
+        for (named, expected) in [
+            ("http://host:8080/messages?sessionId=1", "http://host:8080/messages?sessionId=1"),
+            ("//host:8080/m", "http://host:8080/m"),
+            ("/messages/?session_id=a:b", "http://Host:8080/messages/?session_id=a:b"),
+            ("messages?id=1#x", "http://Host:8080/a/messages?id=1"),
+            ("./messages", "http://Host:8080/a/messages"),
+            ("?id=1", "http://Host:8080/a/sse?id=1"),
+        ] {
+            assert_eq!(resolved(named).as_deref(), Some(expected), "{named}");
+        }
+    }
+
+    #[test]
+    fn credentials_are_not_taken_elsewhere() {
+        for named in [
+            "http://evil:8080/m",
+            "http://host/m",
+            "http://host:8081/m",
+            "https://host:8080/m",
+            "//evil/m",
+            "http://host:8080@evil/m",
+            "file:///etc/passwd",
+            "",
+            "http://",
+            "/with a space",
+        ] {
+            assert_eq!(resolved(named), None, "{named}");
+        }
+    }
+
+    #[test]
+    fn a_port_that_is_not_named_is_80() {
+        let base = "http://host/sse".parse().expect("a URL");
+        let url = resolve(&base, "http://host:80/m").expect("the same origin");
+        assert_eq!(url, "http://host:80/m");
+        assert_eq!(resolve(&base, "http://host:8080/m"), None);
+    }
+}

@@ -1,0 +1,271 @@
+//! The headers that repeat what is in the body of a request, and which arguments of which tools are
+//! among it.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
+
+use super::Connection;
+use crate::{
+    config::defaults,
+    connection::ConnectionLimits,
+    protocol::{
+        Message, ObjectMembers,
+        json_array::{LIST_ITEMS_MAX, first_items},
+        jsonrpc::MessagePart,
+        parameter_headers::{self, HeaderParameter},
+        payloads::{ListKind, method},
+    },
+    single_flight::SingleFlight,
+};
+
+/// How often it is waited for the tools to be read again: a reading that was under way already may
+/// have begun before the tool got other marks.
+const READINGS: usize = 2;
+
+/// What is known of the arguments that travel in headers too.
+#[derive(Debug)]
+pub(in super::super) struct ParameterHeaders {
+    /// By tool; tools that have none are left out.
+    known: Mutex<HashMap<String, Vec<HeaderParameter>>>,
+    /// Whether the tools could be read again.
+    readings: Arc<SingleFlight<bool>>,
+}
+
+/// The marks of one page of tools.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Marks {
+    by_tool: HashMap<String, Vec<HeaderParameter>>,
+    /// Tools whose marks are of no use, and why.
+    refused: Vec<(String, parameter_headers::HeaderMarkError)>,
+}
+
+impl Default for ParameterHeaders {
+    fn default() -> Self {
+        Self { known: Mutex::default(), readings: SingleFlight::new() }
+    }
+}
+
+impl ParameterHeaders {
+    /// Returns the headers that repeat parts of `request`, with their values.
+    pub(super) fn headers(&self, request: &Message) -> Vec<(String, String)> {
+        let method = request.method().unwrap_or_default();
+        let mut found = vec![(
+            parameter_headers::METHOD.to_owned(),
+            parameter_headers::encode(method).into_owned(),
+        )];
+        let Some((name, _)) = parameter_headers::name_of(request) else { return found };
+        found.push((
+            parameter_headers::NAME.to_owned(),
+            parameter_headers::encode(&name).into_owned(),
+        ));
+        if method == method::TOOLS_CALL
+            && let Some(marked) = self.known().get(&name).cloned()
+            && let Some(arguments) = parameter_headers::arguments(request)
+        {
+            let arguments = serde_json::from_str(&arguments).unwrap_or_default();
+            for one in marked {
+                if let Some(value) = one.value(&arguments) {
+                    found.push((one.header, parameter_headers::encode(&value).into_owned()));
+                }
+            }
+        }
+        found
+    }
+
+    /// Takes in the marks of a page; the first one of a list replaces what was known.
+    fn learn(&self, marks: HashMap<String, Vec<HeaderParameter>>, is_first: bool) {
+        let mut known = self.known();
+        if is_first {
+            known.clear();
+        }
+        known.extend(marks);
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<String, Vec<HeaderParameter>>> {
+        // Held for single statements on plain data.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Connection {
+    /// Takes in which arguments of the tools in an answer to `tools/list` travel in headers, and
+    /// returns the answer without the tools whose schema says that wrongly.
+    ///
+    /// Source: MCP 2026-07-28, "Schema Extension": a client must leave those out.
+    pub(in super::super) fn screen(&self, answer: Message, is_first: bool) -> Message {
+        let Some(result) = answer.part(MessagePart::Result) else { return answer };
+        let (marks, kept) = Marks::read(result);
+        for (tool, error) in &marks.refused {
+            tracing::warn!(mcp_server = %self.server, tool, reason = %error, "tool left out");
+        }
+        self.mirrors.learn(marks.by_tool, is_first);
+        match kept {
+            Some(kept) => answer.with(MessagePart::Result, &kept),
+            None => answer,
+        }
+    }
+
+    /// Has the tools read again, once for all who want it, for the headers of a request that was
+    /// sent with those in `repeated`; `true` when they are others now.
+    pub(super) async fn learn_header_marks(
+        self: &Arc<Self>,
+        tasks: &TaskTracker,
+        request: &Message,
+        repeated: &[(String, String)],
+    ) -> bool {
+        let readings = &self.mirrors.readings;
+        let are_others = || self.mirrors.headers(request) != repeated;
+        for _ in 0..READINGS {
+            let may_be_late = readings.is_flying();
+            let reading = readings.join(
+                tasks,
+                || are_others().then_some(true),
+                || {
+                    let connection = Arc::clone(self);
+                    async move { connection.read_marks().await }
+                },
+            );
+            let is_read = reading.outcome().await == Some(true);
+            if !is_read || are_others() || !may_be_late {
+                break;
+            }
+        }
+        are_others()
+    }
+
+    /// Reads the tools for the marks in their schemas; `false` when they cannot be had.
+    async fn read_marks(self: &Arc<Self>) -> bool {
+        let ends = Instant::now() + defaults::WARM_UP_TIMEOUT;
+        let mut cursor: Option<String> = None;
+        for _ in 0..defaults::LIST_PAGES_MAX {
+            let total = ends.saturating_duration_since(Instant::now());
+            let params =
+                cursor.as_ref().map(|cursor| serde_json::json!({ "cursor": cursor }).to_string());
+            let request = Message::request(ListKind::Tools.method(), params.as_deref());
+            // What comes is screened, and so learnt, on its way.
+            let answer = match Box::pin(
+                self.ask(&request, ConnectionLimits { silence: total, total }),
+            )
+            .await
+            {
+                Ok(answer) => answer,
+                Err(error) => {
+                    tracing::debug!(mcp_server = %self.server, %error, "tools not read again");
+                    return false;
+                }
+            };
+            let next = answer.part(MessagePart::Result).and_then(ObjectMembers::read);
+            let next = next.and_then(|result| result.string("nextCursor"));
+            if next.is_none() || next == cursor {
+                return answer.part(MessagePart::Result).is_some();
+            }
+            cursor = next;
+        }
+        true
+    }
+}
+
+impl Marks {
+    /// Reads a page of `tools/list`, the text of its result, and returns the page without the tools
+    /// that are refused, if there are any.
+    fn read(result: &str) -> (Self, Option<String>) {
+        #[derive(Deserialize)]
+        struct Tool<'a> {
+            name: String,
+            #[serde(borrow, rename = "inputSchema")]
+            schema: Option<&'a RawValue>,
+        }
+        let mut marks = Self::default();
+        let Some(mut page) = ObjectMembers::read(result) else { return (marks, None) };
+        let tools = page.get("tools").unwrap_or("[]").to_owned();
+        let (tools, _) = first_items(&tools, LIST_ITEMS_MAX).unwrap_or_default();
+        let mut kept = Vec::new();
+        for text in tools {
+            let Ok(Tool { name, schema: Some(schema) }) = serde_json::from_str(text.get()) else {
+                // What else is wrong with a tool is for others to say.
+                kept.push(text.get());
+                continue;
+            };
+            match parameter_headers::mirrored(schema.get()) {
+                Ok(marked) => {
+                    if !marked.is_empty() {
+                        marks.by_tool.insert(name, marked);
+                    }
+                    kept.push(text.get());
+                }
+                Err(error) => marks.refused.push((name, error)),
+            }
+        }
+        if marks.refused.is_empty() {
+            return (marks, None);
+        }
+        page.set("tools", format!("[{}]", kept.join(",")));
+        let page = page.to_string();
+        (marks, Some(page))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGE: &str = r#"{"tools":[{"name":"a","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}},{"name":"b", "inputSchema":{"type":"object"}},{"name":"c","inputSchema":{"type":"object","properties":{"x":{"type":"number","x-mcp-header":"X"}}}},7],"nextCursor":"2"}"#;
+
+    fn call(params: &str) -> Message {
+        Message::request("tools/call", Some(params))
+    }
+
+    #[test]
+    fn a_tool_whose_marks_are_wrong_is_left_out_alone() {
+        let (marks, kept) = Marks::read(PAGE);
+        assert_eq!(marks.refused.len(), 1);
+        assert_eq!(marks.refused[0].0, "c");
+        assert_eq!(
+            kept.expect("another page"),
+            r#"{"tools":[{"name":"a","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}},{"name":"b", "inputSchema":{"type":"object"}},7],"nextCursor":"2"}"#
+        );
+        let (marks, kept) = Marks::read(r#"{"tools":[{"name":"b","inputSchema":{}}]}"#);
+        assert_eq!((marks, kept), (Marks::default(), None));
+        assert_eq!(Marks::read("[]").1, None);
+    }
+
+    #[test]
+    fn a_request_repeats_its_method_its_name_and_what_is_marked() {
+        let mirrors = ParameterHeaders::default();
+        mirrors.learn(Marks::read(PAGE).0.by_tool, true);
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let request = call(r#"{"name":"a","arguments":{"region":"Zürich"}}"#);
+        assert_eq!(
+            mirrors.headers(&request),
+            [
+                pair("mcp-method", "tools/call"),
+                pair("mcp-name", "a"),
+                pair("mcp-param-region", "=?base64?WsO8cmljaA==?=")
+            ]
+        );
+        let request = call(r#"{"name":"a","arguments":{"region":null}}"#);
+        assert_eq!(mirrors.headers(&request).len(), 2, "there is nothing to repeat");
+        let request = Message::request("resources/read", Some(r#"{"uri":"a:b"}"#));
+        assert_eq!(mirrors.headers(&request)[1], pair("mcp-name", "a:b"));
+        let request = Message::request("tools/list", None);
+        assert_eq!(mirrors.headers(&request), [pair("mcp-method", "tools/list")]);
+    }
+
+    #[test]
+    fn the_first_page_replaces_what_was_known_and_others_add_to_it() {
+        let mirrors = ParameterHeaders::default();
+        let marks = || Marks::read(PAGE).0.by_tool;
+        mirrors.learn(marks(), true);
+        mirrors.learn(HashMap::new(), false);
+        assert_eq!(mirrors.known().len(), 1);
+        mirrors.learn(HashMap::new(), true);
+        assert!(mirrors.known().is_empty());
+    }
+}

@@ -1,0 +1,197 @@
+//! Requests of the modern era: each is an HTTP exchange of its own, without a session, and closing
+//! its stream is what calls it off.
+
+use std::sync::Arc;
+
+use hyper::{Response, StatusCode};
+use tokio::time;
+
+use super::{
+    Connection, HttpLink, Inbox, OutgoingPost, RequestFailure,
+    http_pool::ResponseBody,
+    stream::{self, MeteredEvents},
+    upstream,
+};
+use crate::{
+    compute_pool::read_in_place,
+    config::defaults,
+    protocol::{
+        Era, Message, MessageKind, ParseError, RpcError,
+        jsonrpc::MessagePart,
+        payloads::method,
+        rpc_error::{
+            CAPABILITY_REQUIRED, HEADER_MISMATCH, SESSION_NOT_FOUND, SESSION_REQUIRED,
+            UNSUPPORTED_VERSION,
+        },
+    },
+};
+
+impl HttpLink {
+    /// Posts a request and hands everything that comes back to the connection.
+    pub(super) async fn exchange_stateless(
+        &self,
+        connection: &Arc<Connection>,
+        post: &OutgoingPost,
+        inbox: &Inbox,
+    ) -> Result<(), RequestFailure> {
+        let OutgoingPost { id, request, frame } = post;
+        let account = connection.account_of(*id);
+        let mut may_learn = request.method() == Some(method::TOOLS_CALL);
+        loop {
+            let repeated = connection.mirrors.headers(request);
+            let answer = self.upstream.post_stateless(frame.clone(), &repeated).await?;
+            self.note_stray_session(connection, &answer);
+            let status = answer.status();
+            if upstream::is_event_stream(&answer) {
+                let mut events = MeteredEvents::new(account, frame.len());
+                return read(connection, *id, answer.into_body(), inbox, &mut events).await;
+            }
+            let body = upstream::read_whole(&mut answer.into_body(), account, frame.len()).await?;
+            let Some(message) = answer_to(*id, status, &body)? else {
+                let is_modern = connection.era() == Era::Modern;
+                return Err(if is_modern && may_be_legacy(status) {
+                    RequestFailure::EraLost(status)
+                } else {
+                    upstream::no_message(connection, status, &body)
+                });
+            };
+            let error = message.part(MessagePart::Error).unwrap_or_default();
+            if connection.era() == Era::Modern && is_era_lost(status, error) {
+                return Err(RequestFailure::EraLost(status));
+            }
+            // The tool has other marks than those that we know. Source: MCP 2026-07-28, "Client
+            // Behavior".
+            if may_learn
+                && RpcError::code_of(error) == Some(HEADER_MISMATCH)
+                && connection.learn_header_marks(&self.tasks, request, &repeated).await
+            {
+                may_learn = false;
+                continue;
+            }
+            connection.receive(message, Some(*id));
+            return Ok(());
+        }
+    }
+
+    /// Keeps the session that an upstream mints for whatever it is sent, to be ended.
+    fn note_stray_session(&self, connection: &Connection, answer: &Response<ResponseBody>) {
+        if connection.profile().is_none() {
+            self.upstream.note_stray(answer);
+        }
+    }
+
+    /// Ends a session that the upstream has minted for the question which era it is of: nobody will
+    /// use it, and it may keep a set of processes.
+    pub(in super::super) fn end_stray_session(&self) {
+        let upstream = self.upstream.clone();
+        if upstream.has_stray() {
+            self.tasks.spawn(async move {
+                let _unheard =
+                    time::timeout(defaults::GOODBYE_TIMEOUT, upstream.delete_stray()).await;
+            });
+        }
+    }
+}
+
+/// Reads the stream that answers request `id`. One that breaks off cannot be had again.
+async fn read(
+    connection: &Arc<Connection>,
+    id: u64,
+    mut body: ResponseBody,
+    inbox: &Inbox,
+    events: &mut MeteredEvents,
+) -> Result<(), RequestFailure> {
+    let why = stream::read_answer(connection, id, &mut body, events, inbox).await?;
+    if connection.is_open(id) { Err(RequestFailure::BrokenOff(why)) } else { Ok(()) }
+}
+
+/// Returns the answer to request `id` that a body holds, whatever its status. An error need not say
+/// which request it is about: there is only one.
+///
+/// # Errors
+///
+/// [`RequestFailure::AnswerTooDeep`].
+fn answer_to(
+    id: u64,
+    status: StatusCode,
+    body: &bytes::Bytes,
+) -> Result<Option<Message>, RequestFailure> {
+    let message = match read_in_place(body.len(), || Message::parse(body.clone())) {
+        Ok(message) if message.shape() == MessageKind::Response => message,
+        Err(ParseError::TooDeep { .. }) => return Err(RequestFailure::AnswerTooDeep),
+        Ok(_) | Err(_) => return Ok(None),
+    };
+    let is_about_nothing = status.is_client_error()
+        && message.part(MessagePart::Id) == Some("null")
+        && message.part(MessagePart::Error).is_some();
+    if is_about_nothing {
+        return Ok(Some(message.with(MessagePart::Id, &id.to_string())));
+    }
+    Ok((message.integer(MessagePart::Id) == Some(id)).then_some(message))
+}
+
+/// Tells whether an upstream that does not answer with a message may be of the legacy era: it was
+/// replaced, and wants a session.
+fn may_be_legacy(status: StatusCode) -> bool {
+    matches!(
+        status,
+        StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED
+    )
+}
+
+/// Tells whether an error is that of an upstream which does not speak our version any more: it wants
+/// a session, or names other versions. Nothing was executed then.
+fn is_era_lost(status: StatusCode, error: &str) -> bool {
+    match RpcError::code_of(error) {
+        Some(SESSION_REQUIRED | SESSION_NOT_FOUND) => may_be_legacy(status),
+        Some(UNSUPPORTED_VERSION) => RpcError::serves_modern(error) == Some(false),
+        _ => false,
+    }
+}
+
+/// Tells whether an answer is that of an upstream of the modern era to a request of the legacy one,
+/// which knows no such errors: it was replaced. Not so in a handshake, which asks for the era.
+pub(super) fn is_modern_refusal(status: StatusCode, answer: &Message) -> bool {
+    let error = answer.part(MessagePart::Error).unwrap_or_default();
+    may_be_legacy(status)
+        && matches!(
+            RpcError::code_of(error),
+            Some(HEADER_MISMATCH | CAPABILITY_REQUIRED | UNSUPPORTED_VERSION)
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_without_an_id_is_about_the_request() {
+        let body = |text: &str| bytes::Bytes::from(text.to_owned());
+        let error = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32022,"message":""}}"#;
+        let read = |id, status, text: &str| answer_to(id, status, &body(text)).expect("not deep");
+        let found = read(7, StatusCode::BAD_REQUEST, error).expect("an answer");
+        assert_eq!(found.integer(MessagePart::Id), Some(7));
+        assert!(read(7, StatusCode::OK, error).is_none());
+        let other = r#"{"jsonrpc":"2.0","id":8,"result":{}}"#;
+        assert!(read(7, StatusCode::OK, other).is_none());
+        assert!(read(8, StatusCode::NOT_FOUND, other).is_some());
+        assert!(read(7, StatusCode::OK, "<html>").is_none());
+    }
+
+    #[test]
+    fn an_upstream_that_wants_a_session_is_of_another_era_now() {
+        let bad = StatusCode::BAD_REQUEST;
+        for (status, error, is_lost) in [
+            (bad, r#"{"code":-32000,"message":"no session"}"#, true),
+            (StatusCode::NOT_FOUND, r#"{"code":-32001,"message":"unknown"}"#, true),
+            (StatusCode::OK, r#"{"code":-32000,"message":"the tool's own"}"#, false),
+            (bad, r#"{"code":-32022,"message":"","data":{"supported":["2025-11-25"]}}"#, true),
+            (bad, r#"{"code":-32022,"message":"","data":{"supported":["2026-07-28"]}}"#, false),
+            (bad, r#"{"code":-32022,"message":""}"#, false),
+            (bad, r#"{"code":-32602,"message":""}"#, false),
+            (bad, "", false),
+        ] {
+            assert_eq!(is_era_lost(status, error), is_lost, "{error}");
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! Who is at the other end of the control socket, and whether they may ask.
+//!
+//! Let in are our own user, root, and the group that the operator has named. Of a peer the kernel
+//! tells user, group and process at the time of its connection. Where the socket's file keeps others
+//! out, the kernel has also seen to it that whoever is connected is the file's owner or in its group:
+//! this is how a group is let in by a socket unit, whose `SocketGroup=` says which one it is, and it
+//! is all that is known of other users where `PrivateUsers=` hides their numbers.
+
+use std::{
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use nix::unistd::{Gid, Group, Uid, User};
+use serde_json::json;
+use tokio::{
+    net::{UnixListener, UnixStream},
+    sync::Semaphore,
+    task, time,
+};
+
+use crate::{
+    child::KnownClientProcess,
+    config::defaults,
+    protocol::{RpcError, rpc_error::INVALID_REQUEST},
+};
+
+/// Bits of a file's mode: others than its owner and its group may write to it, so that they may
+/// connect to it. Source: inode(7).
+const OTHERS_WRITE: u32 = 0o002;
+
+/// Who is at the other end. Source: `SO_PEERCRED` in unix(7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PeerCredentials {
+    pub(super) uid: u32,
+    pub(super) gid: u32,
+    pub(super) pid: Option<i32>,
+    /// The process as it was when its connection was taken; known only where it is of our user.
+    pub(super) process: Option<KnownClientProcess>,
+}
+
+/// Why somebody is not let in.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum PeerRefusal {
+    /// Neither our own user nor root nor of the group.
+    #[error("user {} may not use the control socket", .0.uid)]
+    Foreign(PeerCredentials),
+    /// The kernel does not say who it is.
+    #[error("the kernel does not tell who is connected")]
+    Unknown(#[source] std::io::Error),
+}
+
+/// Who may ask at one listener.
+#[derive(Debug)]
+pub(super) struct PeerPolicy {
+    /// Our own user.
+    own: u32,
+    /// The socket's file, which may keep out who is neither its owner nor in its group.
+    path: Option<PathBuf>,
+    /// For each stranger of whom it is looked up which groups it is in.
+    lookups: Arc<Semaphore>,
+}
+
+impl PeerCredentials {
+    fn of(stream: &UnixStream) -> std::io::Result<Self> {
+        let found = stream.peer_cred()?;
+        let (uid, gid, pid) = (found.uid(), found.gid(), found.pid());
+        // Its number may be that of another process later.
+        let process = pid.filter(|_| uid == own_user()).and_then(KnownClientProcess::lookup);
+        Ok(Self { uid, gid, pid, process })
+    }
+
+    /// Tells whether it is root or our own user: who could as well stop us with a signal.
+    pub(super) fn is_master(self) -> bool {
+        self.uid == 0 || self.uid == own_user()
+    }
+}
+
+pub(super) fn own_user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+impl PeerRefusal {
+    /// Returns who is not let in, where that is known.
+    pub(super) fn peer(&self) -> Option<PeerCredentials> {
+        match self {
+            Self::Foreign(peer) => Some(*peer),
+            Self::Unknown(_) => None,
+        }
+    }
+
+    pub(super) fn to_rpc(&self) -> RpcError {
+        let error = RpcError::new(INVALID_REQUEST, "FORBIDDEN", self.to_string()).suggest(
+            "Ask as root or as the user of the service, or set `listen.control_group` to a group that you are in.",
+        );
+        match self {
+            Self::Foreign(peer) => error.context(json!({ "uid": peer.uid })),
+            Self::Unknown(_) => error,
+        }
+    }
+}
+
+impl PeerPolicy {
+    /// Returns who may ask at `listener`.
+    pub(super) fn of(listener: &UnixListener) -> Self {
+        let address = listener.local_addr().ok();
+        let path = address.as_ref().and_then(|address| address.as_pathname());
+        let path = path.map(Path::to_owned);
+        let lookups = Arc::new(Semaphore::new(defaults::GROUP_LOOKUPS_MAX));
+        Self { own: own_user(), path, lookups }
+    }
+
+    /// Returns who has connected; `group` is the group that is let in, if any is.
+    ///
+    /// # Errors
+    ///
+    /// [`PeerRefusal`] where they may not ask.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub(super) async fn admit(
+        &self,
+        stream: &UnixStream,
+        group: Option<&str>,
+    ) -> Result<PeerCredentials, PeerRefusal> {
+        let peer = PeerCredentials::of(stream).map_err(PeerRefusal::Unknown)?;
+        if self.is_known(peer) {
+            return Ok(peer);
+        }
+        let is_member = match group {
+            Some(group) => self.looks_up(peer, group.to_owned()).await,
+            None => false,
+        };
+        if is_member { Ok(peer) } else { Err(PeerRefusal::Foreign(peer)) }
+    }
+
+    /// Tells whether a stranger is in `group`, as far as that can be found out in time.
+    async fn looks_up(&self, peer: PeerCredentials, group: String) -> bool {
+        let lookups = Arc::clone(&self.lookups);
+        let asking = async {
+            let permit = lookups.acquire_owned().await.ok()?;
+            let asking = task::spawn_blocking(move || {
+                let is_member = is_member(peer, &group);
+                // Also if nobody waits for it any more.
+                drop(permit);
+                is_member
+            });
+            asking.await.ok()
+        };
+        time::timeout(defaults::GROUP_LOOKUP_TIMEOUT, asking).await.ok().flatten().unwrap_or(false)
+    }
+
+    /// Returns who has connected, if they may ask whatever groups they are in.
+    pub(super) fn known(&self, stream: &UnixStream) -> Option<PeerCredentials> {
+        PeerCredentials::of(stream).ok().filter(|peer| self.is_known(*peer))
+    }
+
+    /// Tells whether a peer may ask whatever groups it is in.
+    fn is_known(&self, peer: PeerCredentials) -> bool {
+        // Looked at each time: somebody may open the file to all while we run.
+        peer.uid == 0 || peer.uid == self.own || self.path.as_deref().is_some_and(is_guarded)
+    }
+}
+
+/// Tells whether the file of a socket keeps out who is neither its owner nor in its group. The way to
+/// it may be closed to us, though not to others.
+fn is_guarded(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|found| found.mode() & OTHERS_WRITE == 0)
+}
+
+/// Tells whether a peer is in `group`: as the group that it has connected with, or as the database of
+/// groups says. Blocks.
+fn is_member(peer: PeerCredentials, group: &str) -> bool {
+    let Ok(Some(group)) = Group::from_name(group) else { return false };
+    if group.gid == Gid::from_raw(peer.gid) {
+        return true;
+    }
+    let user = User::from_uid(Uid::from_raw(peer.uid)).ok().flatten();
+    user.is_some_and(|user| user.gid == group.gid || group.mem.contains(&user.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn peer(uid: u32) -> PeerCredentials {
+        PeerCredentials { uid, gid: 70_000, pid: None, process: None }
+    }
+
+    #[test]
+    fn our_own_user_and_root_are_let_in_and_others_only_where_the_file_keeps_the_rest_out() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        let path = Some(file.path().to_owned());
+        let door = PeerPolicy { own: 1000, path, lookups: Arc::new(Semaphore::new(1)) };
+        for (mode, uid, expected) in
+            [(0o666, 0, true), (0o666, 1000, true), (0o666, 1001, false), (0o660, 1001, true)]
+        {
+            let permissions = std::fs::Permissions::from_mode(mode);
+            std::fs::set_permissions(file.path(), permissions).expect("set");
+            assert_eq!(door.is_known(peer(uid)), expected, "{mode:o} {uid}");
+        }
+        let nowhere = PeerPolicy { path: None, ..door };
+        assert!(!nowhere.is_known(peer(1001)), "nothing keeps anybody out");
+    }
+
+    #[test]
+    fn a_peer_is_in_the_group_that_it_has_connected_with() {
+        let root = Group::from_gid(Gid::from_raw(0)).expect("readable").expect("there is one");
+        assert!(is_member(PeerCredentials { gid: 0, ..peer(70_000) }, &root.name));
+        assert!(!is_member(peer(70_000), &root.name));
+        assert!(!is_member(PeerCredentials { gid: 0, ..peer(70_000) }, "no such group"));
+    }
+
+    #[tokio::test]
+    async fn a_stranger_at_a_socket_that_is_open_to_all_is_refused_in_words() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("socket");
+        let listener = UnixListener::bind(&path).expect("bound");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o666)).expect("set");
+        let (_client, accepted) = tokio::join!(UnixStream::connect(&path), listener.accept());
+        let (stream, _) = accepted.expect("accepted");
+        // Nobody is of this user: 0 is root.
+        let door = PeerPolicy { own: u32::MAX, ..PeerPolicy::of(&listener) };
+        let admitted = door.admit(&stream, None).await;
+        if own_user() == 0 {
+            assert!(admitted.is_ok(), "root is let in");
+        } else {
+            let refused = admitted.expect_err("a stranger").to_rpc();
+            assert_eq!(refused.name, "FORBIDDEN");
+        }
+        assert_eq!(PeerPolicy::of(&listener).path, Some(path));
+    }
+}

@@ -1,0 +1,65 @@
+//! When a service that nobody uses exits. Pure: the caller knows the time.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::status::Activity;
+
+/// Since when nobody has used the service.
+#[derive(Debug)]
+pub(super) struct IdleTimer {
+    since: Instant,
+    n_ever: u64,
+}
+
+impl IdleTimer {
+    pub(super) fn new(now: Instant) -> Self {
+        Self { since: now, n_ever: 0 }
+    }
+
+    /// Notes what goes on, and tells whether nothing has for as long as `patience`; never without one.
+    pub(super) fn observe(
+        &mut self,
+        activity: Activity,
+        now: Instant,
+        patience: Option<Duration>,
+    ) -> bool {
+        // Something may have come and gone since the last look.
+        if activity.n_now > 0 || activity.n_ever != self.n_ever {
+            (self.since, self.n_ever) = (now, activity.n_ever);
+            return false;
+        }
+        patience.is_some_and(|patience| now.duration_since(self.since) >= patience)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_service_is_over_when_nobody_has_used_it_for_its_time() {
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let mut idle = IdleTimer::new(start);
+        let mut look = |n_now, n_ever, seconds| {
+            let activity = Activity { n_now, n_ever };
+            idle.observe(activity, at(seconds), Some(Duration::from_secs(10)))
+        };
+        assert!(!look(0, 0, 9));
+        assert!(!look(1, 1, 11), "somebody is there");
+        assert!(!look(1, 1, 30));
+        assert!(!look(0, 1, 39));
+        assert!(!look(0, 2, 40), "somebody was there between two looks");
+        assert!(!look(0, 2, 49));
+        assert!(look(0, 2, 50));
+    }
+
+    #[test]
+    fn without_a_time_it_is_never_over() {
+        let start = Instant::now();
+        let later = start + Duration::from_secs(1_000_000);
+        assert!(!IdleTimer::new(start).observe(Activity { n_now: 0, n_ever: 0 }, later, None));
+    }
+}

@@ -1,0 +1,110 @@
+//! What tools are called in the merged view, and what clients make of that.
+//!
+//! Pure.
+
+use std::collections::BTreeMap;
+
+use super::finding::{Finding, FindingArea};
+use crate::{config::defaults, name::ServerName, redact::sanitize, view::alias};
+
+/// How many names are told of those that are alike. Ours: who needs more asks for the tools.
+const SHOWN_MAX: usize = 3;
+
+/// Returns what is to be said of the tools of all servers.
+pub(super) fn examine(tools: &[(ServerName, Vec<String>)]) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let mut n_all = 0;
+    for (server, names) in tools {
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        names.iter().for_each(|name| *counts.entry(name).or_default() += 1);
+        n_all += counts.len();
+        let twice: Vec<&str> =
+            counts.iter().filter(|(_, n)| **n > 1).map(|(name, _)| *name).collect();
+        if !twice.is_empty() {
+            let finding = Finding::warning(
+                FindingArea::Names,
+                format!("lists {} more than once: {}", tools_of(twice.len()), shown(&twice)),
+            );
+            found.push(
+                finding
+                    .of(server)
+                    .because("Clients see the first of each alone.")
+                    .fix("Report it to who makes the server."),
+            );
+        }
+        let other: Vec<&str> = counts
+            .keys()
+            .filter(|name| alias::exposed(server, name) != server.qualify(name))
+            .copied()
+            .collect();
+        if let Some(first) = other.first() {
+            let finding = Finding::note(
+                FindingArea::Names,
+                format!("{} under another name: {}", tools_are(other.len()), shown(&other)),
+            );
+            found.push(
+                finding
+                    .of(server)
+                    .because(format!(
+                        "Clients take 64 characters with their own prefix, letters, digits, `_` and `-`: `{}` is `{}`.",
+                        sanitize(&server.qualify(first)), alias::exposed(server, first),
+                    ))
+                    .fix("Give the server a shorter name, or reach it at `/servers/NAME`, where its tools are called as they are."),
+            );
+        }
+    }
+    if n_all > defaults::DOCTOR_TOOLS_MAX {
+        found.push(
+            Finding::warning(FindingArea::Names, format!("{n_all} tools in the merged view"))
+                .because(format!(
+                    "Some clients refuse more than {}, and all of them pay for each definition in every session.",
+                    defaults::DOCTOR_TOOLS_MAX
+                ))
+                .fix("Have clients use `/meta`, or set `listen.root = \"meta\"`.")
+                .nix("services.metamcp.settings.listen.root = \"meta\";"),
+        );
+    } else if found.is_empty() && !tools.is_empty() {
+        let whole = format!("{}, called as their servers call them", tools_of(n_all));
+        found.push(Finding::ok(FindingArea::Names, whole));
+    }
+    found
+}
+
+fn tools_of(n: usize) -> String {
+    if n == 1 { "1 tool".to_owned() } else { format!("{n} tools") }
+}
+
+fn tools_are(n: usize) -> String {
+    if n == 1 { "1 tool is shown".to_owned() } else { format!("{n} tools are shown") }
+}
+
+fn shown(names: &[&str]) -> String {
+    let mut shown: Vec<String> =
+        names.iter().take(SHOWN_MAX).map(|name| format!("`{}`", sanitize(name))).collect();
+    if names.len() > SHOWN_MAX {
+        shown.push(format!("and {} more", names.len() - SHOWN_MAX));
+    }
+    shown.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::FindingSeverity;
+
+    fn examined(server: &str, names: &[&str]) -> Vec<Finding> {
+        let server = ServerName::new(server).expect("a name");
+        examine(&[(server, names.iter().map(|name| (*name).to_owned()).collect())])
+    }
+
+    #[test]
+    fn names_that_clients_do_not_take_are_told() {
+        assert_eq!(examined("git", &["log"])[0].level, FindingSeverity::Ok);
+        let found = examined("git", &["log", "page.click", "log"]);
+        assert_eq!(found[0].what, "lists 1 tool more than once: `log`");
+        assert_eq!(found[1].what, "1 tool is shown under another name: `page.click`");
+        let many: Vec<String> = (0..129).map(|n| format!("t{n}")).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        assert_eq!(examined("git", &many)[0].what, "129 tools in the merged view");
+    }
+}

@@ -1,0 +1,50 @@
+//! The vectors of the queries that were asked last. Pure.
+
+use std::collections::VecDeque;
+
+use super::{text::TextDigest, vectors::UnitVector};
+use crate::config::defaults;
+
+/// The vectors of the queries that were asked last; the one that was asked longest ago gives way.
+#[derive(Debug, Default)]
+pub(super) struct QueryVectorCache(VecDeque<(TextDigest, UnitVector)>);
+
+impl QueryVectorCache {
+    /// Returns the vector of a query, which is one of the last from now on.
+    pub(super) fn get(&mut self, digest: TextDigest) -> Option<UnitVector> {
+        let at = self.0.iter().position(|(known, _)| *known == digest)?;
+        let found = self.0.remove(at)?;
+        let vector = found.1.clone();
+        self.0.push_back(found);
+        Some(vector)
+    }
+
+    /// Keeps the vector of a query.
+    pub(super) fn insert(&mut self, digest: TextDigest, vector: UnitVector) {
+        self.0.retain(|(known, _)| *known != digest);
+        if self.0.len() == defaults::EMBEDDING_QUERIES_KEPT {
+            self.0.pop_front();
+        }
+        self.0.push_back((digest, vector));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_query_that_was_asked_longest_ago_gives_way() {
+        let digest = |n: usize| TextDigest::of(&[&n.to_le_bytes()]);
+        let mut recent = QueryVectorCache::default();
+        for n in 0..defaults::EMBEDDING_QUERIES_KEPT {
+            recent.insert(digest(n), UnitVector::from([1.0]));
+        }
+        assert!(recent.get(digest(0)).is_some());
+        recent.insert(digest(1000), UnitVector::from([1.0]));
+        assert!(recent.get(digest(0)).is_some());
+        assert!(recent.get(digest(1)).is_none());
+        recent.insert(digest(0), UnitVector::from([2.0]));
+        assert_eq!(recent.get(digest(0)).as_deref(), Some(&[2.0][..]));
+    }
+}

@@ -1,0 +1,129 @@
+//! What a request of the modern era says of its client, for a client that does not say it.
+
+use std::borrow::Cow;
+
+use crate::protocol::{
+    LoggingLevel, Message, ObjectMembers, client_meta, jsonrpc::MessagePart, payloads, version,
+};
+
+use super::ClientEra;
+
+/// Returns `message` with the four members of `params._meta` that say who asks; all others stay as
+/// they are, byte for byte. A client of the modern era has said it itself.
+pub fn introduce(message: &Message, client: &ClientEra) -> Message {
+    let (capabilities, level): (&str, Option<LoggingLevel>) = match client {
+        // A server may hide what a client cannot take part in, and what we read is for all clients:
+        // so nothing is missing here. Lists ask nobody anything, and a client that calls a tool
+        // says for itself what it can be asked.
+        ClientEra::Ourselves => (payloads::CLIENT_CAPABILITIES, None),
+        ClientEra::Legacy { capabilities, level } => (capabilities, *level),
+        ClientEra::Modern(_) => return message.clone(),
+    };
+    let mut meta =
+        message.part(MessagePart::Meta).and_then(ObjectMembers::read).unwrap_or_default();
+    meta.set(client_meta::VERSION, quoted(version::MODERN));
+    meta.set(client_meta::CLIENT_INFO, payloads::implementation_text());
+    meta.set(client_meta::CAPABILITIES, capabilities);
+    match level {
+        Some(level) => meta.set(client_meta::LOG_LEVEL, quoted(level.name())),
+        None => drop(meta.take(client_meta::LOG_LEVEL)),
+    }
+    with_meta(message, &meta.to_string()).unwrap_or_else(|| message.clone())
+}
+
+/// Returns `message` with another `params._meta`. Parameters that are an array have none.
+fn with_meta(message: &Message, meta: &str) -> Option<Message> {
+    if message.part(MessagePart::Meta).is_some() {
+        return Message::parse_own(message.edit([(MessagePart::Meta, meta)])).ok();
+    }
+    let whole = std::str::from_utf8(message.bytes()).ok()?;
+    let mut whole = ObjectMembers::read(whole)?;
+    let mut params = match whole.get("params") {
+        None | Some("null") => ObjectMembers::default(),
+        Some(params) => ObjectMembers::read(params)?,
+    };
+    params.set("_meta", meta);
+    let params = params.to_string();
+    whole.set("params", Cow::from(params));
+    Message::parse_own(whole.to_string().into()).ok()
+}
+
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::protocol::client_meta::ClientMeta;
+
+    fn message(text: &str) -> Message {
+        Message::parse(text.to_owned().into()).expect("a message")
+    }
+
+    fn legacy(level: Option<LoggingLevel>) -> ClientEra {
+        ClientEra::Legacy { capabilities: r#"{"roots":{ }}"#.into(), level }
+    }
+
+    #[test]
+    fn a_request_is_introduced_whatever_parameters_it_has() {
+        for (params, rest) in [
+            ("", r#""params":{"_meta":{"#),
+            (r#","params":null"#, r#""params":{"_meta":{"#),
+            (r#","params":{}"#, r#""params":{"_meta":{"#),
+            (r#","params":{ "a":1e400}"#, r#""params":{"a":1e400,"_meta":{"#),
+            (r#","params":{"_meta":{},"a": 1.0}"#, r#"},"a": 1.0}"#),
+            (r#","params":{"_meta":{"x": 1.0}}"#, r#""_meta":{"x":1.0,"#),
+            (r#","params":{"_meta":7}"#, r#""params":{"_meta":{"#),
+        ] {
+            let text = format!(r#"{{"jsonrpc":"2.0","id":"1","method":"tools/list"{params}}}"#);
+            let introduced = introduce(&message(&text), &legacy(Some(LoggingLevel::Error)));
+            let bytes = String::from_utf8_lossy(introduced.bytes()).into_owned();
+            assert!(bytes.contains(rest), "{params}: {bytes}");
+            assert_eq!(introduced.part(MessagePart::Id), Some("\"1\""));
+            assert_eq!(client_meta::version_of(&introduced).as_deref(), Some(version::MODERN));
+            let read = ClientMeta::read(&introduced).expect("an introduction");
+            assert_eq!(&*read.capabilities, r#"{"roots":{ }}"#);
+            assert_eq!(read.level, Some(LoggingLevel::Error));
+            assert!(read.client_info.is_some_and(|info| info.contains("metamcp")));
+        }
+    }
+
+    #[test]
+    fn the_token_of_a_request_is_still_found() {
+        let text = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","_meta":{"progressToken":"p"},"z":1}}"#;
+        let introduced = introduce(&message(text), &ClientEra::Ourselves);
+        assert_eq!(introduced.part(MessagePart::ProgressToken), Some("\"p\""));
+        assert_eq!(introduced.part(MessagePart::Name), Some("\"a\""));
+    }
+
+    #[test]
+    fn what_was_said_before_of_another_client_is_replaced() {
+        let first =
+            introduce(&Message::request("tools/list", None), &legacy(Some(LoggingLevel::Debug)));
+        let second = introduce(&first, &ClientEra::Ourselves);
+        let read = ClientMeta::read(&second).expect("an introduction");
+        assert_eq!(read.level, None, "nobody wants messages");
+        assert_eq!(&*read.capabilities, payloads::CLIENT_CAPABILITIES);
+    }
+
+    #[test]
+    fn a_client_that_has_introduced_itself_stays_as_it_is() {
+        let introduction = ClientMeta {
+            capabilities: "{}".into(),
+            client_info: Some(Arc::from("{}")),
+            level: None,
+        };
+        let request = message(r#"{"jsonrpc":"2.0","id":1,"method":"a","params":{"_meta":{ }}}"#);
+        let introduced = introduce(&request, &ClientEra::Modern(introduction));
+        assert_eq!(introduced.bytes(), request.bytes());
+    }
+
+    #[test]
+    fn parameters_that_are_an_array_stay_as_they_are() {
+        let request = message(r#"{"jsonrpc":"2.0","id":1,"method":"a","params":[1]}"#);
+        assert_eq!(introduce(&request, &ClientEra::Ourselves).bytes(), request.bytes());
+    }
+}

@@ -1,0 +1,190 @@
+//! What a server wants to know before it answers: `input_required` of the modern era.
+
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
+
+use crate::protocol::{Message, ObjectMembers, jsonrpc::MessagePart, payloads::method};
+
+/// An answer that is none yet.
+#[derive(Clone, Debug, Default)]
+pub struct InputRequired {
+    /// The questions, requests of our own making, by the server's keys.
+    pub questions: Vec<(String, Message)>,
+    /// What the server wants to have back as it is, JSON text.
+    pub state: Option<String>,
+}
+
+impl InputRequired {
+    /// Reads a result of the modern era. A question that is no request is left out: without its
+    /// answer the server asks again.
+    pub(super) fn read(result: &ObjectMembers<'_>) -> Self {
+        let requests =
+            result.get("inputRequests").and_then(ObjectMembers::read).unwrap_or_default();
+        let questions = requests.iter().filter_map(|(key, request)| {
+            let request = ObjectMembers::read(request)?;
+            let asked = request.string("method")?;
+            let mut params = ObjectMembers::read(request.get("params").unwrap_or("{}"))?;
+            // What shows a client of the legacy era which visit is meant; a client of the modern one
+            // learns it by asking again.
+            if asked == method::ELICITATION
+                && params.string("mode").as_deref() == Some("url")
+                && params.get("elicitationId").is_none()
+            {
+                let id = uuid::Uuid::new_v4().to_string();
+                params.set("elicitationId", json!(id).to_string());
+            }
+            Some((key.to_owned(), Message::request(&asked, Some(&params.to_string()))))
+        });
+        let questions = questions.collect();
+        Self { questions, state: result.get("requestState").map(str::to_owned) }
+    }
+
+    /// Reads the error with which a server of 2025-11-25 asks for visits to addresses.
+    pub(super) fn of_urls(error: &str) -> Option<Self> {
+        let error = ObjectMembers::read(error)?;
+        let data = ObjectMembers::read(error.get("data")?)?;
+        let visits: Vec<&serde_json::value::RawValue> =
+            serde_json::from_str(data.get("elicitations")?).ok()?;
+        let questions = visits.iter().enumerate().filter_map(|(index, params)| {
+            let params = ObjectMembers::read(params.get())?;
+            let question = Message::request(method::ELICITATION, Some(&params.to_string()));
+            Some((format!("visit{index}"), question))
+        });
+        let questions: Vec<_> = questions.collect();
+        (!questions.is_empty()).then_some(Self { questions, state: None })
+    }
+
+    /// Returns the result with which a modern client is asked.
+    pub fn to_result(&self) -> String {
+        let mut requests = ObjectMembers::default();
+        for (key, question) in &self.questions {
+            requests.set(key, input_request(question));
+        }
+        let mut result = ObjectMembers::default();
+        result.set("resultType", "\"input_required\"");
+        if !requests.is_empty() {
+            result.set("inputRequests", requests.to_string());
+        }
+        if let Some(state) = &self.state {
+            result.set("requestState", state.as_str());
+        }
+        result.to_string()
+    }
+}
+
+/// Returns a server's request as a value of `inputRequests`.
+fn input_request(question: &Message) -> String {
+    let asked = question.method().unwrap_or_default();
+    let text = std::str::from_utf8(question.bytes()).unwrap_or_default();
+    let params = ObjectMembers::one(text, "params").unwrap_or("{}");
+    let mut params = ObjectMembers::read(params).unwrap_or_default();
+    // Its answer is on a stream of its own, and tells of no progress; a visit has no name any more.
+    for name in ["_meta", "task", "elicitationId"] {
+        params.take(name);
+    }
+    let mut request = ObjectMembers::default();
+    request.set("method", json!(asked).to_string());
+    request.set("params", params.to_string());
+    request.to_string()
+}
+
+/// Returns a request with what its server wanted to know: results by the server's keys, JSON texts,
+/// and the server's own state.
+pub fn retry(request: &Message, responses: &[(String, String)], state: Option<&str>) -> Message {
+    request.with_params(|params| {
+        params.take("requestState");
+        set_responses(params, responses);
+        if let Some(state) = state {
+            params.set("requestState", state.to_owned());
+        }
+    })
+}
+
+/// Replaces the answers in the parameters of a request: results by the server's keys, JSON texts.
+pub(super) fn set_responses(params: &mut ObjectMembers<'_>, responses: &[(String, String)]) {
+    params.take("inputResponses");
+    if responses.is_empty() {
+        return;
+    }
+    let mut all = ObjectMembers::default();
+    for (key, result) in responses {
+        all.set(key, result.as_str());
+    }
+    params.set("inputResponses", all.to_string());
+}
+
+/// Returns the client's result to the question `key`, JSON text, if the retry has it.
+pub fn response(retry: &Message, key: &str) -> Option<String> {
+    ObjectMembers::read(retry.part(MessagePart::InputResponses)?)?.get(key).map(str::to_owned)
+}
+
+/// What two requests have in common if one is the other sent again: method and parameters, apart
+/// from those that differ between the two by their nature.
+pub fn digest(request: &Message) -> [u8; 32] {
+    let text = std::str::from_utf8(request.bytes()).unwrap_or_default();
+    let params = ObjectMembers::one(text, "params").unwrap_or("null");
+    // Cut out of the text, so that nothing is lost of what only the server can read.
+    let params = ObjectMembers::read(params).map_or_else(
+        || params.to_owned(),
+        |mut params| {
+            for name in ["_meta", "inputResponses", "requestState"] {
+                params.take(name);
+            }
+            params.to_string()
+        },
+    );
+    // Members are sorted: a client may write them in another order the second time. What holds a
+    // number that is too large to be read goes as it is written.
+    let params = match serde_json::from_str::<serde_json::Value>(&params) {
+        Ok(params) => json!([params]),
+        Err(_) => json!({ "text": params }),
+    };
+    let method = request.method().unwrap_or_default();
+    Sha256::digest(json!([method, params]).to_string()).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(params: &str) -> Message {
+        Message::request("tools/call", Some(params))
+    }
+
+    #[test]
+    fn a_retry_brings_the_answers_and_the_state_as_it_was() {
+        let asked = request(r#"{"name":"a","requestState":"old","x":1e400}"#);
+        let answers = [("who".to_owned(), r#"{"action":"accept"}"#.to_owned())];
+        let retry = retry(&asked, &answers, Some(r#""s\u0041""#));
+        let text = String::from_utf8_lossy(retry.bytes()).into_owned();
+        assert!(text.ends_with(
+            r#""params":{"name":"a","x":1e400,"inputResponses":{"who":{"action":"accept"}},"requestState":"s\u0041"}}"#
+        ), "{text}");
+        assert_eq!(response(&retry, "who").as_deref(), Some(r#"{"action":"accept"}"#));
+        assert_eq!(response(&retry, "other"), None);
+        let without = super::retry(&retry, &[], None);
+        assert_eq!(without.part(MessagePart::RequestState), None);
+    }
+
+    #[test]
+    fn a_request_is_known_by_what_it_asks_for() {
+        let first = digest(&request(r#"{"name":"a","arguments":{"x":1,"y":[2]}}"#));
+        let again = request(
+            r#"{"arguments":{"y":[2],"x":1},"name":"a","_meta":{"z":1},"requestState":"s","inputResponses":{}}"#,
+        );
+        assert_eq!(first, digest(&again));
+        for other in [r#"{"name":"b","arguments":{"x":1,"y":[2]}}"#, r#"{"name":"a"}"#, "[1]"] {
+            assert_ne!(first, digest(&request(other)), "{other}");
+        }
+        assert_ne!(digest(&Message::request("a", None)), digest(&Message::request("b", None)));
+    }
+
+    #[test]
+    fn a_number_that_nobody_can_read_is_part_of_what_is_asked_for() {
+        let asked = |n: &str, rest: &str| {
+            digest(&request(&format!(r#"{{"name":"a","arguments":{{"n":{n}}}{rest}}}"#)))
+        };
+        assert_eq!(asked("1e400", ""), asked("1e400", r#","requestState":"s","_meta":{}"#));
+        assert_ne!(asked("1e400", ""), asked("1e401", ""));
+    }
+}

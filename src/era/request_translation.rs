@@ -1,0 +1,245 @@
+//! A client's request as the server's era has it.
+
+use std::borrow::Cow;
+
+use super::{ClientEra, TaskSupport, introduce};
+use crate::protocol::{
+    Era, Message, ObjectMembers,
+    client_meta::{CAPABILITIES, CLIENT_INFO, LOG_LEVEL, VERSION},
+    jsonrpc::MessagePart,
+    payloads::method::{NOT_MODERN, TOOLS_CALL},
+    task,
+};
+
+/// Why a request cannot be put into the words of its server's era.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TranslationError {
+    /// One era has what the other has not.
+    #[error("`{feature}` of {from} has no counterpart in {to}", from = side(*.client), to = side(other(*.client)))]
+    NoCounterpart {
+        /// The method.
+        feature: String,
+        /// The era of the client.
+        client: Era,
+    },
+    /// The request goes on with something that nobody here has begun.
+    #[error("`params.requestState` is none that this service has given out, or not any more")]
+    UnknownState,
+    /// The request goes on with something that another one has begun.
+    #[error("`params.requestState` was given out for another request")]
+    OtherRequest,
+    /// The client takes no tasks, and asks for one, or calls a tool as a task or not at all.
+    #[error("it takes a task, and the client has not declared that it takes any")]
+    TaskRequired,
+}
+
+fn side(era: Era) -> &'static str {
+    match era {
+        Era::Legacy => "protocol versions up to 2025-11-25",
+        Era::Modern => "protocol version 2026-07-28",
+    }
+}
+
+fn other(era: Era) -> Era {
+    match era {
+        Era::Legacy => Era::Modern,
+        Era::Modern => Era::Legacy,
+    }
+}
+
+/// Returns a client's request as a server of the era `server` is to get it, to which tasks are carried
+/// as `support` says. One about a task is a step of a [`TaskRequest`](super::TaskRequest).
+///
+/// # Errors
+///
+/// [`TranslationError`] when the server's era has nothing like it.
+pub fn request<'a>(
+    request: &'a Message,
+    client: &ClientEra,
+    server: Era,
+    support: TaskSupport,
+) -> Result<Cow<'a, Message>, TranslationError> {
+    let asked = request.method().unwrap_or_default();
+    let is_carried = support != TaskSupport::Forbidden;
+    let no_counterpart =
+        |client| TranslationError::NoCounterpart { feature: asked.to_owned(), client };
+    match (client, server) {
+        (ClientEra::Modern(_), Era::Modern)
+        | (ClientEra::Legacy { .. } | ClientEra::Ourselves, Era::Legacy) => {
+            Ok(Cow::Borrowed(request))
+        }
+        (ClientEra::Ourselves, Era::Modern) => Ok(Cow::Owned(introduce(request, client))),
+        (ClientEra::Legacy { .. }, Era::Modern) => {
+            let is_about_task = asked.starts_with(task::PREFIX);
+            if is_about_task && !is_carried || NOT_MODERN.contains(&asked) {
+                return Err(no_counterpart(Era::Legacy));
+            }
+            let is_to_be_task = is_carried && asked == TOOLS_CALL && task::is_asked_for(request);
+            let request = match is_about_task || is_to_be_task {
+                true => introduce(request, &client.with_tasks()),
+                false => introduce(request, client),
+            };
+            // The server says itself whether it makes a task of the call.
+            Ok(Cow::Owned(request.with_params(|params| drop(params.take("task")))))
+        }
+        (ClientEra::Modern(introduction), Era::Legacy) => {
+            if asked.starts_with(task::PREFIX) && !is_carried {
+                return Err(no_counterpart(Era::Modern));
+            }
+            if request.part(MessagePart::RequestState).is_some() {
+                return Err(TranslationError::UnknownState);
+            }
+            let is_task = support == TaskSupport::Required && asked == TOOLS_CALL;
+            let takes_one = is_task || asked.starts_with(task::PREFIX);
+            if takes_one && !task::is_taken(&introduction.capabilities) {
+                return Err(TranslationError::TaskRequired);
+            }
+            Ok(Cow::Owned(request.with_params(|params| {
+                strip(params);
+                if is_task {
+                    params.set("task", "{}");
+                }
+            })))
+        }
+    }
+}
+
+/// Takes out what a server of the legacy era knows from the handshake, or not at all.
+fn strip(params: &mut ObjectMembers<'_>) {
+    params.take("inputResponses");
+    params.take("requestState");
+    params.edit_object("_meta", |meta| {
+        for name in [VERSION, CAPABILITIES, CLIENT_INFO, LOG_LEVEL] {
+            meta.take(name);
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::{LoggingLevel, client_meta::ClientMeta};
+
+    const FORBIDDEN: TaskSupport = TaskSupport::Forbidden;
+
+    fn message(text: &str) -> Message {
+        Message::parse(text.to_owned().into()).expect("a message")
+    }
+
+    fn modern() -> ClientEra {
+        ClientEra::Modern(ClientMeta { capabilities: "{}".into(), client_info: None, level: None })
+    }
+
+    fn legacy() -> ClientEra {
+        ClientEra::Legacy {
+            capabilities: r#"{"roots":{}}"#.into(),
+            level: Some(LoggingLevel::Error),
+        }
+    }
+
+    #[test]
+    fn within_an_era_every_byte_stays() {
+        let text =
+            r#"{ "jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a" ,"task":{}}}"#;
+        for (client, server) in
+            [(modern(), Era::Modern), (legacy(), Era::Legacy), (ClientEra::Ourselves, Era::Legacy)]
+        {
+            let sent = request(&message(text), &client, server, FORBIDDEN)
+                .expect("a request")
+                .into_owned();
+            assert_eq!(sent.bytes(), text);
+        }
+    }
+
+    #[test]
+    fn a_legacy_server_sees_no_introduction() {
+        let asked = message(
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","x":1e400,"inputResponses":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{},"io.modelcontextprotocol/logLevel":"error","progressToken":"t","traceparent":"00"}}}"#,
+        );
+        let sent = request(&asked, &modern(), Era::Legacy, FORBIDDEN).expect("a request");
+        assert_eq!(
+            sent.bytes(),
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","x":1e400,"_meta":{"progressToken":"t","traceparent":"00"}}}"#
+        );
+        let bare = message(
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#,
+        );
+        let sent = request(&bare, &modern(), Era::Legacy, FORBIDDEN).expect("a request");
+        assert_eq!(sent.bytes(), r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}"#);
+    }
+
+    #[test]
+    fn a_modern_server_is_told_who_asks_and_nothing_of_tasks() {
+        let asked = message(
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","task":{"ttl":1}}}"#,
+        );
+        let sent = request(&asked, &legacy(), Era::Modern, FORBIDDEN).expect("a request");
+        let read = ClientMeta::read(&sent).expect("an introduction");
+        assert_eq!(
+            (&*read.capabilities, read.level),
+            (r#"{"roots":{}}"#, Some(LoggingLevel::Error))
+        );
+        assert!(!String::from_utf8_lossy(sent.bytes()).contains("task"));
+    }
+
+    #[test]
+    fn a_call_that_is_to_be_a_task_says_so_in_the_words_of_its_server() {
+        const TAKES: &str = r#"{"extensions":{"x":{},"io.modelcontextprotocol/tasks":{}}}"#;
+        let asked = message(
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","task":{"ttl":1}}}"#,
+        );
+        let said = |client: &ClientEra, support| {
+            let sent = request(&asked, client, Era::Modern, support).expect("a request");
+            assert!(!String::from_utf8_lossy(sent.bytes()).contains("ttl"));
+            task::is_taken(&ClientMeta::read(&sent).expect("an introduction").capabilities)
+        };
+        assert!(said(&legacy(), TaskSupport::Optional));
+        assert!(!said(&legacy(), TaskSupport::Forbidden));
+
+        let taking = |capabilities: &str| {
+            let capabilities = capabilities.into();
+            ClientEra::Modern(ClientMeta { capabilities, client_info: None, level: None })
+        };
+        let plain = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a"}}"#;
+        let sent = |client: &ClientEra, support| {
+            let plain = message(plain);
+            let sent = request(&plain, client, Era::Legacy, support)?;
+            Ok(String::from_utf8_lossy(sent.bytes()).into_owned())
+        };
+        let demanded = plain.replace("}}", r#","task":{}}}"#);
+        assert_eq!(sent(&taking(TAKES), TaskSupport::Required), Ok(demanded));
+        assert_eq!(sent(&taking(TAKES), TaskSupport::Optional), Ok(plain.to_owned()));
+        assert_eq!(sent(&taking("{}"), TaskSupport::Required), Err(TranslationError::TaskRequired));
+        assert_eq!(sent(&taking("{}"), TaskSupport::Optional), Ok(plain.to_owned()));
+    }
+
+    #[test]
+    fn what_cannot_be_carried_is_named() {
+        let refused = |text: &str, client: &ClientEra, server| {
+            request(&message(text), client, server, FORBIDDEN).expect_err(text).to_string()
+        };
+        for method in ["get", "result", "list", "cancel", "update"] {
+            let tasks = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tasks/{method}"}}"#);
+            for (client, other, same) in
+                [(legacy(), Era::Modern, Era::Legacy), (modern(), Era::Legacy, Era::Modern)]
+            {
+                assert!(refused(&tasks, &client, other).contains("has no counterpart"), "{method}");
+                let asked = message(&tasks);
+                let sent = request(&asked, &client, same, FORBIDDEN);
+                let sent = sent.expect("as it is").into_owned();
+                assert_eq!(sent.bytes(), &tasks);
+            }
+        }
+        let tasks = r#"{"jsonrpc":"2.0","id":1,"method":"tasks/get"}"#;
+        assert_eq!(
+            refused(tasks, &legacy(), Era::Modern),
+            "`tasks/get` of protocol versions up to 2025-11-25 has no counterpart in protocol version 2026-07-28"
+        );
+        assert!(
+            refused(tasks, &modern(), Era::Legacy).contains("of protocol version 2026-07-28 has")
+        );
+        let foreign =
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"requestState":"x"}}"#;
+        assert!(refused(foreign, &modern(), Era::Legacy).contains("requestState"));
+    }
+}

@@ -1,0 +1,74 @@
+//! What every result of the modern era has beside what was asked for.
+
+use crate::protocol::{ObjectMembers, client_meta::SERVER_INFO, payloads::method};
+
+/// For how long clients may keep a list or a resource whose server does not say so, or that is ours,
+/// in milliseconds. Source: MCP 2026-07-28, "Caching", what an answer without it means. Asking again
+/// costs us little, and a list that is not current costs a client its call.
+const TTL_MS: u64 = 0;
+
+/// The results that say for how long they may be kept. Source: MCP 2026-07-28, "Caching".
+const CACHEABLE: [&str; 6] = [
+    method::DISCOVER,
+    method::TOOLS_LIST,
+    method::PROMPTS_LIST,
+    method::RESOURCES_LIST,
+    method::RESOURCE_TEMPLATES_LIST,
+    method::RESOURCES_READ,
+];
+
+/// Returns the result of a request of `method`, JSON text, as modern clients expect it: what kind of
+/// result it is, for how long it may be kept, and who answers, where it does not say so itself.
+/// `server_info` is what the server has said of itself, JSON text.
+///
+/// What is no object stays as it is.
+pub fn decorate(result: &str, method: &str, server_info: Option<&str>) -> String {
+    let Some(mut members) = ObjectMembers::read(result) else { return result.to_owned() };
+    let set_absent = |members: &mut ObjectMembers<'_>, name: &str, value: String| {
+        if members.get(name).is_none() {
+            members.set(name, value);
+        }
+    };
+    set_absent(&mut members, "resultType", r#""complete""#.to_owned());
+    let is_complete = members.get("resultType") == Some(r#""complete""#);
+    if is_complete && CACHEABLE.contains(&method) {
+        set_absent(&mut members, "ttlMs", TTL_MS.to_string());
+        // What a server tells one client may be nobody else's concern, and it has not said.
+        set_absent(&mut members, "cacheScope", r#""private""#.to_owned());
+    }
+    if let Some(server_info) = server_info {
+        let meta = members.get("_meta").unwrap_or("{}").to_owned();
+        if let Some(mut meta) = ObjectMembers::read(&meta) {
+            set_absent(&mut meta, SERVER_INFO, server_info.to_owned());
+            members.set("_meta", meta.to_string());
+        }
+    }
+    members.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_says_what_it_is_and_for_how_long_it_holds() {
+        assert_eq!(
+            decorate(r#"{"tools":[{"x":1e400}]}"#, "tools/list", Some(r#"{"name":"a"}"#)),
+            r#"{"tools":[{"x":1e400}],"resultType":"complete","ttlMs":0,"cacheScope":"private","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"a"}}}"#
+        );
+        assert_eq!(
+            decorate(r#"{"content":[]}"#, "tools/call", None),
+            r#"{"content":[],"resultType":"complete"}"#,
+            "only what may be kept says for how long"
+        );
+    }
+
+    #[test]
+    fn what_it_says_itself_stays() {
+        let whole = r#"{"_meta":{"a":1,"io.modelcontextprotocol/serverInfo":{}},"ttlMs":7,"resultType":"complete","cacheScope":"public"}"#;
+        assert_eq!(decorate(whole, "resources/read", Some(r#"{"name":"a"}"#)), whole);
+        let asks = r#"{"resultType":"input_required","inputRequests":{}}"#;
+        assert_eq!(decorate(asks, "resources/read", None), asks, "it cannot be kept");
+        assert_eq!(decorate("[1]", "tools/list", None), "[1]");
+    }
+}

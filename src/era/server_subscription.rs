@@ -1,0 +1,86 @@
+//! What we listen to at a server of the modern era, on behalf of all clients.
+//!
+//! The ids of our requests are numbers, and so are those of our subscriptions.
+
+use serde_json::json;
+
+use super::{ClientEra, client_subscription::SubscriptionFilter, introduce};
+use crate::protocol::{
+    Message, ObjectMembers, client_meta::SUBSCRIPTION_ID, jsonrpc::MessagePart, payloads::method,
+};
+
+/// Returns the request to be told of what `filter` names.
+pub fn listen(filter: &SubscriptionFilter) -> Message {
+    let params = json!({ "notifications": filter.to_json() }).to_string();
+    let request = Message::request(method::SUBSCRIPTIONS_LISTEN, Some(&params));
+    introduce(&request, &ClientEra::Ourselves)
+}
+
+/// Returns the id of our request that a notification belongs to, if it says one.
+pub fn subscription(notification: &Message) -> Option<u64> {
+    let meta = ObjectMembers::read(notification.part(MessagePart::Meta)?)?;
+    meta.get(SUBSCRIPTION_ID)?.parse().ok()
+}
+
+/// Returns a notification without the id of our request, which is nobody else's concern. The rest
+/// stays as it is.
+pub fn untagged(notification: &Message) -> Message {
+    let read = || {
+        let mut meta = ObjectMembers::read(notification.part(MessagePart::Meta)?)?;
+        meta.take(SUBSCRIPTION_ID)?;
+        if !meta.is_empty() {
+            let text = notification.edit([(MessagePart::Meta, &meta.to_string())]);
+            return Message::parse_own(text).ok();
+        }
+        let mut whole = ObjectMembers::read(std::str::from_utf8(notification.bytes()).ok()?)?;
+        whole.edit_object("params", |params| drop(params.take("_meta")));
+        Message::parse_own(whole.to_string().into()).ok()
+    };
+    read().unwrap_or_else(|| notification.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn notification(params: &str) -> Message {
+        let text = format!(r#"{{"jsonrpc":"2.0","method":"notifications/x"{params}}}"#);
+        Message::parse(text.into()).expect("a notification")
+    }
+
+    #[test]
+    fn the_tag_of_a_notification_is_ours_and_goes_no_further() {
+        for (tagged, id, rest) in [
+            (r#","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":7}}"#, Some(7), ""),
+            (
+                r#","params":{"uri":"a","_meta":{"io.modelcontextprotocol/subscriptionId":7}}"#,
+                Some(7),
+                r#","params":{"uri":"a"}"#,
+            ),
+            (
+                r#","params":{"_meta":{"x":1e400,"io.modelcontextprotocol/subscriptionId":7},"uri":"a"}"#,
+                Some(7),
+                r#","params":{"_meta":{"x":1e400},"uri":"a"}"#,
+            ),
+            (r#","params":{"uri":"a"}"#, None, r#","params":{"uri":"a"}"#),
+            (r#","params":{"_meta":{}}"#, None, r#","params":{"_meta":{}}"#),
+            ("", None, ""),
+        ] {
+            let tagged = notification(tagged);
+            assert_eq!(subscription(&tagged), id);
+            assert_eq!(untagged(&tagged).bytes(), notification(rest).bytes());
+        }
+    }
+
+    #[test]
+    fn what_is_listened_to_can_be_read_back() {
+        let filter = SubscriptionFilter {
+            tools: true,
+            uris: vec!["a:1".into()],
+            ..SubscriptionFilter::default()
+        };
+        let request = listen(&filter);
+        assert_eq!(SubscriptionFilter::read(&request), Ok(filter));
+        assert!(crate::protocol::client_meta::version_of(&request).is_some());
+    }
+}

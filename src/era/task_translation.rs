@@ -1,0 +1,364 @@
+//! Tasks, calls whose results are fetched later, where one era takes several steps for what the
+//! other has in one.
+//!
+//! | client asks | legacy client, modern server | modern client, legacy server |
+//! |---|---|---|
+//! | a call | with `task`: the extension is declared; the server says whether there is a task | with `task` where the tool demands it |
+//! | `tasks/get` | the same | the same; of one that has ended, its result is fetched, too |
+//! | `tasks/result` | `tasks/get` until it has ended, `tasks/update` with what the server wants to know | unknown |
+//! | `tasks/update` | unknown | `tasks/get`: no such server wants to know anything |
+//! | `tasks/cancel` | the same between two `tasks/get`, unless it has ended | the same; one that has ended is cancelled, too |
+//! | `tasks/list` | refused: nobody can list | unknown |
+
+use std::{borrow::Cow, collections::BTreeSet, time::Duration};
+
+use serde_json::json;
+
+use super::{
+    InputRequired, decorate,
+    input_required::set_responses,
+    result_translation::{legacy_error, narrow},
+};
+use crate::protocol::{
+    Era, Message, ObjectMembers, RpcError,
+    client_meta::{CAPABILITIES, SERVER_INFO, TASKS},
+    jsonrpc::MessagePart,
+    payloads::method,
+    rpc_error::{INTERNAL_ERROR, INVALID_PARAMS},
+    task,
+};
+
+/// How long to wait before a task is looked at again whose server does not say it. Ours.
+const POLL: Duration = Duration::from_secs(1);
+
+/// The shortest of such waits, whatever the server says. Ours.
+const POLL_MIN: Duration = Duration::from_millis(50);
+
+/// How a call can be a task of a server of the other era.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TaskSupport {
+    /// Not at all: the server has none, or its client could not find them again.
+    #[default]
+    Forbidden,
+    /// As it asks.
+    Optional,
+    /// Its tool is called as a task or not at all.
+    Required,
+}
+
+/// A request about a task, on its way to a server of the other era.
+#[derive(Debug)]
+pub struct TaskRequest {
+    asked: Asked,
+    /// The task, JSON text.
+    id: String,
+    /// The method of the step that is under way.
+    step: &'static str,
+    /// The server was told to cancel the task.
+    is_cancelled: bool,
+    /// The answer to an earlier step that the last one needs.
+    kept: Option<Message>,
+    /// The questions that the client has answered. The server may not know it yet.
+    answered: BTreeSet<String>,
+}
+
+/// What the client wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asked {
+    LegacyGet,
+    LegacyResult,
+    LegacyCancel,
+    ModernGet,
+    ModernUpdate,
+    ModernCancel,
+}
+
+/// What comes after the answer to a step.
+#[derive(Debug)]
+pub enum TaskTurn {
+    /// Nothing: this is what the client gets.
+    Answer(Message),
+    /// After a pause another step, with the answers to these questions.
+    Next {
+        /// What the server wants to know.
+        questions: InputRequired,
+        /// How long to wait with it.
+        pause: Duration,
+    },
+}
+
+impl TaskRequest {
+    /// Returns a client's request, if one about a task that the other era has something like.
+    pub fn of(request: &Message, client: Era) -> Option<Self> {
+        let (asked, step) = match (client, request.method()?) {
+            (Era::Legacy, task::GET) => (Asked::LegacyGet, task::GET),
+            (Era::Legacy, task::RESULT) => (Asked::LegacyResult, task::GET),
+            (Era::Legacy, task::CANCEL) => (Asked::LegacyCancel, task::GET),
+            (Era::Modern, task::GET) => (Asked::ModernGet, task::GET),
+            (Era::Modern, task::UPDATE) => (Asked::ModernUpdate, task::GET),
+            (Era::Modern, task::CANCEL) => (Asked::ModernCancel, task::CANCEL),
+            _ => return None,
+        };
+        let id = json!(task::id_of(request)).to_string();
+        Some(Self { asked, id, step, is_cancelled: false, kept: None, answered: BTreeSet::new() })
+    }
+
+    /// Returns the next step of `request`, in the words of its client's era but with the method of
+    /// the server's; `responses` are the answers to what the server wanted to know, by its keys.
+    pub fn step(&mut self, request: &Message, responses: &[(String, String)]) -> Message {
+        if !responses.is_empty() {
+            self.step = task::UPDATE;
+        }
+        let text = std::str::from_utf8(request.bytes()).unwrap_or_default();
+        let mut whole = ObjectMembers::read(text).unwrap_or_default();
+        whole.set("method", json!(self.step).to_string());
+        let step = whole.to_string();
+        let step = Message::parse_own(step.into()).unwrap_or_else(|_| request.clone());
+        self.answered.extend(responses.iter().map(|(key, _)| key.clone()));
+        step.with_params(|params| set_responses(params, responses))
+    }
+
+    /// Takes the server's answer to the step that is under way. `server_info` is what the server has
+    /// said of itself, JSON text.
+    pub fn advance(&mut self, answer: &Message, server_info: Option<&str>) -> TaskTurn {
+        let result = answer.part(MessagePart::Result).and_then(ObjectMembers::read);
+        let Some(result) = result else { return self.failed(answer) };
+        let status = result.string("status");
+        let has_ended = matches!(status.as_deref(), Some("completed" | "failed"));
+        let acknowledged = || {
+            TaskTurn::Answer(
+                answer.with(MessagePart::Result, &decorate("{}", self.step, server_info)),
+            )
+        };
+        match (self.asked, self.step) {
+            (Asked::LegacyResult, task::UPDATE) => self.again(task::GET, POLL_MIN),
+            (Asked::LegacyResult, _) => self.poll(answer, &result),
+            (Asked::LegacyCancel, task::CANCEL) => {
+                self.is_cancelled = true;
+                self.again(task::GET, Duration::ZERO)
+            }
+            // What was cancelled before cannot be cancelled again either.
+            (Asked::LegacyCancel, _)
+                if has_ended || status.as_deref() == Some("cancelled") && !self.is_cancelled =>
+            {
+                TaskTurn::Answer(refusal(&task::ended(&status.unwrap_or_default())))
+            }
+            (Asked::LegacyCancel, _) if !self.is_cancelled => {
+                self.again(task::CANCEL, Duration::ZERO)
+            }
+            (Asked::LegacyGet | Asked::LegacyCancel, _) => {
+                TaskTurn::Answer(answer.with(MessagePart::Result, &legacy_task(result).to_string()))
+            }
+            (Asked::ModernGet, task::GET) if has_ended => {
+                self.kept = Some(answer.clone());
+                self.again(task::RESULT, Duration::ZERO)
+            }
+            (Asked::ModernGet, task::GET) => {
+                let told = modern_task(result).to_string();
+                let told = decorate(&told, task::GET, server_info);
+                TaskTurn::Answer(answer.with(MessagePart::Result, &told))
+            }
+            (Asked::ModernGet, _) => self.ended(answer, server_info),
+            (Asked::ModernUpdate | Asked::ModernCancel, _) => acknowledged(),
+        }
+    }
+
+    fn again(&mut self, step: &'static str, pause: Duration) -> TaskTurn {
+        self.step = step;
+        TaskTurn::Next { questions: InputRequired::default(), pause }
+    }
+
+    /// Takes an answer that is an error, or nothing at all.
+    fn failed(&mut self, answer: &Message) -> TaskTurn {
+        let code = answer.part(MessagePart::Error).and_then(RpcError::code_of);
+        match (self.asked, self.step) {
+            // The call has failed, which is what was asked for.
+            (Asked::ModernGet, task::RESULT) if code.is_some() => self.ended(answer, None),
+            // It is unknown, or has ended; in the client's era the latter is no error.
+            (Asked::ModernCancel, task::CANCEL) if code == Some(INVALID_PARAMS) => {
+                self.kept = Some(answer.clone());
+                self.again(task::GET, Duration::ZERO)
+            }
+            (Asked::LegacyGet | Asked::LegacyResult | Asked::LegacyCancel, _) => {
+                TaskTurn::Answer(legacy_failure(answer))
+            }
+            _ => TaskTurn::Answer(self.kept.take().unwrap_or_else(|| answer.clone())),
+        }
+    }
+
+    /// Takes how a modern server's task is doing whose result a legacy client waits for.
+    fn poll(&mut self, answer: &Message, doing: &ObjectMembers<'_>) -> TaskTurn {
+        let part = |name| doing.get(name).unwrap_or("{}").to_owned();
+        match doing.string("status").as_deref() {
+            Some("completed") => {
+                let result = part("result");
+                let mut result = ObjectMembers::read(&result).unwrap_or_default();
+                narrow(&mut result, method::TOOLS_CALL);
+                task::relate(&mut result, &self.id);
+                TaskTurn::Answer(answer.with(MessagePart::Result, &result.to_string()))
+            }
+            Some("failed") => {
+                let id = answer.part(MessagePart::Id).unwrap_or("null");
+                let error = part("error");
+                if RpcError::code_of(&error).is_none() {
+                    let text = "the task has failed, and its server does not say why";
+                    return TaskTurn::Answer(refusal(&RpcError::new(
+                        INTERNAL_ERROR,
+                        "TASK_FAILED",
+                        text,
+                    )));
+                }
+                let error = Message::parse_own(Message::error(id, &error));
+                let error = error.unwrap_or_else(|_| answer.clone());
+                TaskTurn::Answer(legacy_failure(&error))
+            }
+            Some("cancelled") => {
+                let text = "the task was cancelled: it has no result";
+                TaskTurn::Answer(refusal(&RpcError::new(INTERNAL_ERROR, "TASK_CANCELLED", text)))
+            }
+            Some("input_required") => {
+                let mut questions = InputRequired::read(doing);
+                questions.questions.retain(|(key, _)| !self.answered.contains(key));
+                for (_, question) in &mut questions.questions {
+                    *question = question.with_params(|params| task::relate(params, &self.id));
+                }
+                let pause =
+                    if questions.questions.is_empty() { interval(doing) } else { Duration::ZERO };
+                TaskTurn::Next { questions, pause }
+            }
+            Some(_) | None => self.again(task::GET, interval(doing)),
+        }
+    }
+
+    /// Returns a legacy server's task that has ended with what came of it.
+    fn ended(&mut self, answer: &Message, server_info: Option<&str>) -> TaskTurn {
+        let task = self.kept.take().unwrap_or_else(|| answer.clone());
+        let Some(members) = task.part(MessagePart::Result).and_then(ObjectMembers::read) else {
+            return TaskTurn::Answer(answer.clone());
+        };
+        let mut told = modern_task(members);
+        // A tool that says of itself that it has failed has a result; in the legacy era, its task has
+        // failed all the same. Source: MCP 2025-11-25 and SEP-2663, "Task Status".
+        let (status, name, value) =
+            match (answer.part(MessagePart::Result), answer.part(MessagePart::Error)) {
+                (Some(result), _) => {
+                    ("completed", "result", decorate(result, method::TOOLS_CALL, None))
+                }
+                (None, error) => ("failed", "error", error.unwrap_or("{}").to_owned()),
+            };
+        told.set("status", json!(status).to_string());
+        told.set(name, value);
+        let told = decorate(&told.to_string(), task::GET, server_info);
+        TaskTurn::Answer(task.with(MessagePart::Result, &told))
+    }
+}
+
+/// Returns how long a server wants its clients to wait before they ask again.
+fn interval(task: &ObjectMembers<'_>) -> Duration {
+    let ms = task.get("pollIntervalMs").and_then(|ms| ms.parse().ok());
+    ms.map_or(POLL, Duration::from_millis).max(POLL_MIN)
+}
+
+/// Returns a modern server's error in the words of the legacy era.
+fn legacy_failure(answer: &Message) -> Message {
+    match answer.part(MessagePart::Error) {
+        Some(error) => legacy_error(answer, error, method::TOOLS_CALL),
+        None => answer.clone(),
+    }
+}
+
+fn refusal(error: &RpcError) -> Message {
+    // Whoever passes it on gives it the client's id.
+    Message::parse_own(error.render(Some("0")))
+        .unwrap_or_else(|_| Message::request(task::GET, None))
+}
+
+/// Returns how a modern server's task is doing in the words of the legacy era.
+fn legacy_task(mut task: ObjectMembers<'_>) -> ObjectMembers<'_> {
+    if task.get("result").is_some_and(task::has_failed)
+        && task.string("status").as_deref() == Some("completed")
+    {
+        task.set("status", "\"failed\"");
+    }
+    for name in ["resultType", "result", "error", "inputRequests"] {
+        task.take(name);
+    }
+    task.edit_object("_meta", |meta| drop(meta.take(SERVER_INFO)));
+    rename(&mut task, "ttlMs", "ttl");
+    rename(&mut task, "pollIntervalMs", "pollInterval");
+    if task.get("ttl").is_none() {
+        task.set("ttl", "null");
+    }
+    task
+}
+
+/// Returns how a legacy server's task is doing in the words of the modern era.
+fn modern_task(mut task: ObjectMembers<'_>) -> ObjectMembers<'_> {
+    rename(&mut task, "ttl", "ttlMs");
+    rename(&mut task, "pollInterval", "pollIntervalMs");
+    if task.get("ttlMs").is_none() {
+        task.set("ttlMs", "null");
+    }
+    if task.string("status").as_deref() == Some("input_required") {
+        // Its questions come as requests, and only to who has a connection of its own.
+        task.set("inputRequests", "{}");
+    }
+    task
+}
+
+fn rename(members: &mut ObjectMembers<'_>, from: &str, to: &str) {
+    if let Some(value) = members.take(from).map(Cow::into_owned) {
+        members.set(to, value);
+    }
+}
+
+/// Returns a call without a word of tasks, for a server whose client could not find them again.
+pub fn without_tasks(call: Message) -> Message {
+    // Some write the slash as `\/`.
+    let is_taking = call.part(MessagePart::Meta).is_some_and(|meta| meta.contains("/tasks"));
+    if !is_taking && !task::is_asked_for(&call) {
+        return call;
+    }
+    call.with_params(|params| {
+        params.take("task");
+        params.edit_object("_meta", |meta| {
+            let Some(capabilities) = meta.get(CAPABILITIES).map(str::to_owned) else { return };
+            let Some(mut capabilities) = ObjectMembers::read(&capabilities) else { return };
+            capabilities.edit_object("extensions", |extensions| drop(extensions.take(TASKS)));
+            // A request has to have some, if only none.
+            meta.set(CAPABILITIES, capabilities.to_string());
+        });
+    })
+}
+
+/// Returns the result of a call that a modern server has made a task for a legacy client; nothing
+/// where it has answered at once.
+pub(super) fn legacy_created(result: &ObjectMembers<'_>) -> Option<String> {
+    if result.string("resultType").as_deref() != Some("task") {
+        return None;
+    }
+    let mut task = legacy_task(result.clone());
+    let meta = task.take("_meta");
+    let mut created = ObjectMembers::default();
+    created.set("task", task.to_string());
+    if let Some(meta) = meta {
+        created.set("_meta", meta.into_owned());
+    }
+    Some(created.to_string())
+}
+
+/// Returns the result of a call that a legacy server has made a task for a modern client; nothing
+/// where it has answered at once.
+pub(super) fn modern_created(result: &str) -> Option<String> {
+    let mut result = ObjectMembers::read(result)?;
+    let task = result.take("task")?;
+    let mut created = modern_task(ObjectMembers::read(&task)?);
+    for (name, value) in result.iter() {
+        created.set(name, value.to_owned());
+    }
+    created.set("resultType", "\"task\"");
+    Some(created.to_string())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,195 @@
+//! The members of one server's table, taken out one by one, so that what is left over is known.
+//!
+//! Pure.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use serde_json::{Map, Value};
+
+use super::{
+    context::{DeclarationOrigin, ImportContext},
+    foreign_server::{ForeignServer, ForeignTransport},
+    variable_syntax::{ForeignText, VariableSyntax},
+};
+use crate::config::LifecycleConfig;
+
+/// What stands in such tables and needs no counterpart here.
+const HARMLESS: [&str; 8] =
+    ["type", "transport", "transportType", "description", "gallery", "version", "icon", "source"];
+
+/// The members of one server's table that nobody has taken yet.
+pub(super) struct ImportEntry<'a> {
+    rest: Map<String, Value>,
+    syntax: VariableSyntax,
+    context: &'a ImportContext,
+}
+
+impl<'a> ImportEntry<'a> {
+    pub(super) fn new(
+        table: &Value,
+        syntax: VariableSyntax,
+        context: &'a ImportContext,
+    ) -> Option<Self> {
+        let mut rest = table.as_object()?.clone();
+        rest.retain(|_, value| !value.is_null());
+        Some(Self { rest, syntax, context })
+    }
+
+    /// Takes out a member, whatever it is.
+    pub(super) fn take(&mut self, key: &str) -> Option<Value> {
+        self.rest.remove(key)
+    }
+
+    fn read(&self, text: &str) -> ForeignText {
+        ForeignText::read(text, self.syntax, self.context)
+    }
+
+    /// Takes out a text under the first of `keys` that is there.
+    pub(super) fn text(&mut self, keys: &[&str]) -> Result<Option<ForeignText>, String> {
+        for key in keys {
+            match self.take(key) {
+                None => {}
+                Some(Value::String(text)) => return Ok(Some(self.read(&text))),
+                Some(_) => return Err(format!("its `{key}` is no text")),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Takes out a list of texts.
+    pub(super) fn list(&mut self, key: &str) -> Result<Vec<ForeignText>, String> {
+        match self.take(key) {
+            None => Ok(Vec::new()),
+            Some(Value::Array(items)) => {
+                let read = |item: &Value| scalar(item).map(|text| self.read(&text));
+                let items: Option<Vec<ForeignText>> = items.iter().map(read).collect();
+                items.ok_or_else(|| format!("its `{key}` is no list of texts"))
+            }
+            Some(_) => Err(format!("its `{key}` is no list")),
+        }
+    }
+
+    /// Takes out a table of texts, under the first of `keys` that is there.
+    pub(super) fn table(&mut self, keys: &[&str]) -> Result<BTreeMap<String, ForeignText>, String> {
+        for key in keys {
+            let Some(found) = self.take(key) else { continue };
+            let Value::Object(members) = found else {
+                return Err(format!("its `{key}` is no table"));
+            };
+            // One that is null is not set.
+            let members = members.iter().filter(|(_, value)| !value.is_null());
+            let read =
+                |(name, value): (&String, &Value)| Some((name.clone(), self.read(&scalar(value)?)));
+            let members: Option<BTreeMap<String, ForeignText>> = members.map(read).collect();
+            return members.ok_or_else(|| format!("its `{key}` is no table of texts"));
+        }
+        Ok(BTreeMap::new())
+    }
+
+    /// Takes out a switch; what is none is off.
+    pub(super) fn is_on(&mut self, key: &str) -> bool {
+        self.take(key) == Some(Value::Bool(true))
+    }
+
+    /// Takes out the way in which most clients declare one.
+    pub(super) fn take_transport(&mut self) -> Result<ForeignTransport, String> {
+        let url = self.text(&["url", "serverUrl", "baseUrl", "httpUrl"])?;
+        let command = self.text(&["command"])?;
+        match (command, url) {
+            (Some(command), None) => self.program(command),
+            (None, Some(url)) => {
+                let mut headers = self.table(&["headers"])?;
+                if let Some(token) = self.text(&["bearerToken"])? {
+                    headers.entry("Authorization".to_owned()).or_insert_with(|| bearer(token));
+                }
+                Ok(ForeignTransport::Endpoint { url, headers })
+            }
+            (Some(_), Some(_)) => Err("it has both a `command` and a `url`".to_owned()),
+            (None, None) => Err("it has neither a `command` nor a `url`".to_owned()),
+        }
+    }
+
+    /// Takes out what belongs to a program.
+    pub(super) fn program(&mut self, command: ForeignText) -> Result<ForeignTransport, String> {
+        let args = self.list("args")?;
+        let env = self.table(&["env"])?;
+        let cwd = self.text(&["cwd"])?;
+        Ok(ForeignTransport::Program { command, args, env, cwd })
+    }
+
+    /// Takes out for how long a connection is kept: a word, or a table with the word and a time.
+    fn lifecycle(&mut self) -> Option<LifecycleConfig> {
+        let found = self.take("lifecycle")?;
+        let mode = found.as_str().or_else(|| found["mode"].as_str())?;
+        let idle_timeout = found["idleTimeoutMs"].as_u64().map(Duration::from_millis);
+        match mode {
+            "keep-alive" => Some(LifecycleConfig::KeepAlive { idle_timeout }),
+            "ephemeral" => Some(LifecycleConfig::Ephemeral),
+            _ => None,
+        }
+    }
+
+    /// Makes a server of what was taken out, and notes what was not.
+    pub(super) fn finish(
+        mut self,
+        name: &str,
+        origin: &DeclarationOrigin,
+        way: Result<ForeignTransport, String>,
+    ) -> ForeignServer {
+        let is_disabled =
+            self.is_on("disabled") || self.take("enabled") == Some(Value::Bool(false));
+        let lifecycle = self.lifecycle();
+        for harmless in HARMLESS {
+            self.rest.remove(harmless);
+        }
+        let ignored = self.rest.keys().map(|key| shown(key)).collect();
+        ForeignServer {
+            name: name.to_owned(),
+            origin: origin.clone(),
+            way,
+            is_disabled,
+            start_timeout_ms: None,
+            lifecycle,
+            inputs: BTreeMap::new(),
+            ignored,
+        }
+    }
+}
+
+/// Returns a server of which nothing can be understood.
+pub(super) fn unreadable(name: &str, origin: &DeclarationOrigin) -> ForeignServer {
+    ForeignServer {
+        name: name.to_owned(),
+        origin: origin.clone(),
+        way: Err("it is no table".to_owned()),
+        is_disabled: false,
+        start_timeout_ms: None,
+        lifecycle: None,
+        inputs: BTreeMap::new(),
+        ignored: Vec::new(),
+    }
+}
+
+/// Returns the header with which a token is sent.
+pub(super) fn bearer(token: ForeignText) -> ForeignText {
+    let mut header = ForeignText::plain("Bearer ");
+    token.0.into_iter().for_each(|piece| header.push(piece));
+    header
+}
+
+/// Returns a key as it may be shown: a word, and not whatever somebody has put there.
+fn shown(key: &str) -> String {
+    let is_word = key.len() <= 40
+        && key.chars().all(|found| found.is_ascii_alphabetic() || matches!(found, '_' | '-'));
+    if is_word { format!("`{key}`") } else { "a key of an odd name".to_owned() }
+}
+
+/// Returns a text, or what else is written like one.
+fn scalar(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Bool(is_true) => Some(is_true.to_string()),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
+}

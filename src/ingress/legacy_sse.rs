@@ -1,0 +1,277 @@
+//! HTTP with SSE, the transport of protocol version 2024-11-05: one stream down, which begins with
+//! the address for messages, and a POST for each message up.
+//!
+//! The requests of a client run in the task of its stream, and end with it.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use bytes::Bytes;
+use futures_util::stream;
+use hyper::{Method, Request, StatusCode, body::Incoming};
+use tokio::{sync::mpsc, time};
+
+use super::{
+    IngressContext, Response,
+    concurrent::{self, ConcurrentRequests},
+    legacy,
+    reply::{AcceptedForms, RequestReply},
+    reply_events::ReplyEvents,
+    respond::{self, IngressError},
+};
+use crate::{
+    compute_pool::read_in_place,
+    config::defaults,
+    holder::{Account, Holder},
+    protocol::{Message, MessageKind, payloads::method, sse},
+    session::{self, OutboxReader, Session},
+    share::EvictablePermit,
+    view::View,
+};
+
+/// Where messages are posted, for whatever view.
+pub(super) const MESSAGES: &str = "/messages";
+
+/// What tells the stream in the address for messages. The SDKs have the same word.
+const STREAM_KEY: &str = "sessionId=";
+
+/// The streams that are open, by the id that their clients send with every message.
+#[derive(Debug, Default)]
+pub(super) struct LegacyStreams {
+    by_id: Mutex<HashMap<Box<str>, Pair>>,
+}
+
+/// One client's stream, as its messages find it.
+#[derive(Clone)]
+struct Pair {
+    view: View,
+    requests: mpsc::Sender<Posted>,
+    /// One that remembers nothing until the client has shaken hands.
+    session: Arc<Session>,
+}
+
+/// A request for the stream to take on.
+struct Posted {
+    reply: Box<RequestReply>,
+    /// The session that it has opened.
+    opened: Option<Arc<Session>>,
+}
+
+impl std::fmt::Debug for Pair {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pair").field("view", &self.view).finish_non_exhaustive()
+    }
+}
+
+impl LegacyStreams {
+    fn open(&self, view: View, holder: Holder) -> (Box<str>, mpsc::Receiver<Posted>) {
+        let id: Box<str> = uuid::Uuid::new_v4().simple().to_string().into();
+        let (requests, posted) = mpsc::channel(defaults::PAIR_REQUESTS_MAX);
+        let session = Session::anonymous(view.scope(), holder);
+        self.by_id().insert(id.clone(), Pair { view, requests, session });
+        (id, posted)
+    }
+
+    fn find(&self, id: &str) -> Option<Pair> {
+        self.by_id().get(id).cloned()
+    }
+
+    /// Gives a stream its session; `false` when it is closed, or has one.
+    fn adopt(&self, id: &str, session: &Arc<Session>) -> bool {
+        let mut by_id = self.by_id();
+        let pair = by_id.get_mut(id).filter(|pair| pair.session.id().is_none());
+        if let Some(pair) = pair {
+            pair.session = Arc::clone(session);
+            return true;
+        }
+        false
+    }
+
+    fn close(&self, id: &str) -> Option<Pair> {
+        self.by_id().remove(id)
+    }
+
+    fn by_id(&self) -> MutexGuard<'_, HashMap<Box<str>, Pair>> {
+        // Held for statements on plain data.
+        self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Opens the stream of a client at the path of `view`.
+pub(super) fn open(
+    edge: Arc<IngressContext>,
+    view: View,
+    request: &Request<Incoming>,
+    holder: Holder,
+) -> Result<Response, IngressError> {
+    if !edge.views.config().listen.legacy_sse {
+        return Err(IngressError::PairsOff);
+    }
+    if request.method() != Method::GET {
+        return Err(IngressError::Method("GET"));
+    }
+    legacy::check_accepts_events(request.headers())?;
+    legacy::version(request.headers())?;
+    let permit = Arc::new(edge.stream_permit(holder)?);
+    let (id, posted) = edge.pairs.open(view, holder);
+    let address = format!("{MESSAGES}?{STREAM_KEY}{id}");
+    let first = vec![sse::encode_endpoint(&address)];
+    let down = Down {
+        edge,
+        permit,
+        id,
+        posted,
+        is_closing: false,
+        is_drained: false,
+        running: ConcurrentRequests::default(),
+        reader: None,
+        events: ReplyEvents::with_first(first),
+    };
+    Ok(respond::event_stream(stream::unfold(down, |mut down| async move {
+        down.next().await.map(|piece| (piece, down))
+    })))
+}
+
+/// Takes a message for a stream that is open.
+pub(super) async fn send(
+    edge: Arc<IngressContext>,
+    request: Request<Incoming>,
+    account: Account,
+) -> Result<Response, IngressError> {
+    if request.method() != Method::POST {
+        return Err(IngressError::Method("POST"));
+    }
+    let (head, body) = request.into_parts();
+    let id = head.uri.query().unwrap_or_default().split('&');
+    let id = id.into_iter().find_map(|pair| pair.strip_prefix(STREAM_KEY)).unwrap_or_default();
+    edge.pairs.find(id).ok_or(IngressError::NoPair)?;
+    legacy::check_content_type(&head.headers)?;
+    legacy::version(&head.headers)?;
+    let body = legacy::read(account, body).await?;
+    let message = read_in_place(body.len(), || Message::parse(body))?;
+    // The body may have taken its time.
+    let pair = edge.pairs.find(id).ok_or(IngressError::NoPair)?;
+    if message.shape() == MessageKind::Request {
+        start(edge, id, pair, message).await?;
+    } else {
+        legacy::deliver(&edge, &pair.view, &message, &pair.session).await;
+    }
+    Ok(respond::empty(StatusCode::ACCEPTED))
+}
+
+/// Hands a request to the stream that is to answer it.
+async fn start(
+    edge: Arc<IngressContext>,
+    id: &str,
+    pair: Pair,
+    message: Message,
+) -> Result<(), IngressError> {
+    let reserving = time::timeout(defaults::OVERRUN_PATIENCE, pair.requests.reserve());
+    let place = match reserving.await {
+        Ok(Ok(place)) => place,
+        Ok(Err(_)) => return Err(IngressError::NoPair),
+        Err(_) => return Err(IngressError::PairFull),
+    };
+    let mut opened = None;
+    // A stream is a session: a second handshake changes nothing.
+    if message.method() == Some(method::INITIALIZE) && pair.session.id().is_none() {
+        // The account is that of the stream, whoever posts.
+        let session = legacy::open(&edge, &pair.view, &message, pair.session.holder());
+        if !edge.pairs.adopt(id, &session) {
+            end(&edge, &session);
+            return Err(IngressError::NoPair);
+        }
+        opened = Some(session);
+    }
+    let session = opened.as_ref().unwrap_or(&pair.session);
+    let accepts = AcceptedForms { events: true, ..AcceptedForms::default() };
+    let reply = legacy::reply(edge, &pair.view, message, session, accepts);
+    place.send(Posted { reply: Box::new(reply), opened });
+    Ok(())
+}
+
+fn end(edge: &IngressContext, session: &Session) {
+    if let Some(id) = session.id() {
+        edge.views.sessions().end(id);
+    }
+}
+
+/// The stream of one client.
+struct Down {
+    edge: Arc<IngressContext>,
+    permit: Arc<EvictablePermit>,
+    id: Box<str>,
+    posted: mpsc::Receiver<Posted>,
+    /// The service stops: what runs is finished, and nothing more is taken on.
+    is_closing: bool,
+    /// All that was taken runs or is answered.
+    is_drained: bool,
+    running: ConcurrentRequests,
+    /// What servers say that answers no request.
+    reader: Option<OutboxReader>,
+    events: ReplyEvents,
+}
+
+impl Drop for Down {
+    fn drop(&mut self) {
+        if let Some(pair) = self.edge.pairs.close(&self.id) {
+            end(&self.edge, &pair.session);
+        }
+    }
+}
+
+impl Down {
+    /// Returns what goes to the client next; `None` ends the stream.
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(piece) = self.events.piece() {
+                return Some(piece);
+            }
+            let n_running = self.running.len();
+            self.permit.set_running(n_running > 0);
+            if self.is_drained && n_running == 0 {
+                return None;
+            }
+            let has_room = n_running < defaults::PAIR_REQUESTS_MAX && !self.is_drained;
+            let silent_until = self.events.next_keepalive(&self.edge);
+            tokio::select! {
+                next = self.running.next(), if n_running > 0 => match next {
+                    Some(concurrent::ConcurrentEvent::Aside(message) | concurrent::ConcurrentEvent::Answer { message, .. }) => {
+                        self.events.begin(message);
+                    }
+                    // The client has cancelled all of them.
+                    None => {}
+                },
+                posted = self.posted.recv(), if has_room => match posted {
+                    Some(posted) => self.take_on(posted),
+                    None => self.is_drained = true,
+                },
+                next = OutboxReader::next_of(&mut self.reader) => match next {
+                    session::OutboxItem::Event(_, message) => {
+                        self.events.begin(message.into());
+                    }
+                    session::OutboxItem::Closed => return None,
+                    session::OutboxItem::Overtaken => {
+                        tracing::warn!("a client does not read its stream: it is cut off");
+                        return None;
+                    }
+                },
+                () = self.permit.evicted(), if n_running == 0 => return None,
+                () = self.edge.stop.cancelled(), if !self.is_closing => {
+                    self.is_closing = true;
+                    self.posted.close();
+                }
+                () = time::sleep_until(silent_until) => return Some(self.events.sign()),
+            }
+        }
+    }
+
+    fn take_on(&mut self, posted: Posted) {
+        if let Some(session) = posted.opened {
+            self.reader = Some(session.read(None));
+        }
+        self.running.push(posted.reply);
+    }
+}

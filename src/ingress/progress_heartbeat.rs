@@ -1,0 +1,80 @@
+//! Progress of our own for a tool that is silent: some clients give a silent call up.
+//!
+//! Pure: the caller knows the time.
+
+use bytes::Bytes;
+
+use crate::protocol::{Message, jsonrpc::MessagePart, payloads::method};
+
+/// What the client was told of one request so far.
+#[derive(Debug)]
+pub(super) struct ProgressHeartbeat {
+    /// The client's token, as JSON text; without one it wants no progress.
+    token: Option<Box<str>>,
+    /// The last value: progress must grow with every notification.
+    progress: f64,
+}
+
+/// How little a beat adds: less than any tool counts in.
+const STEP: f64 = 1e-6;
+
+impl ProgressHeartbeat {
+    pub(super) fn new(token: Option<&str>) -> Self {
+        Self { token: token.map(Into::into), progress: 0.0 }
+    }
+
+    /// Notes what the tool itself has told.
+    pub(super) fn note(&mut self, progress: &Message) {
+        let told = progress.part(MessagePart::Progress).and_then(|number| number.parse().ok());
+        // A tool that counts backwards is not followed.
+        self.progress = told.filter(|told: &f64| *told > self.progress).unwrap_or(self.progress);
+    }
+
+    /// Returns a notification that says that the tool still runs.
+    pub(super) fn next(&mut self) -> Option<Bytes> {
+        let token = self.token.as_deref()?;
+        self.progress = (self.progress + STEP).max(self.progress.next_up());
+        let progress = self.progress;
+        Some(
+            format!(
+                r#"{{"jsonrpc":"2.0","method":"{}","params":{{"progressToken":{token},"progress":{progress},"message":"still running"}}}}"#,
+                method::PROGRESS,
+            )
+            .into(),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(progress: f64) -> Message {
+        let params = format!(r#"{{"progressToken":1,"progress":{progress}}}"#);
+        Message::notification(method::PROGRESS, Some(&params))
+    }
+
+    fn value(beat: &mut ProgressHeartbeat) -> f64 {
+        let message = Message::parse(beat.next().expect("a token")).expect("a message");
+        assert_eq!(message.part(MessagePart::ProgressToken), Some("\"t\""));
+        message.part(MessagePart::Progress).and_then(|text| text.parse().ok()).expect("a number")
+    }
+
+    #[test]
+    fn progress_grows_with_every_beat_and_stays_below_what_the_tool_tells_next() {
+        let mut beat = ProgressHeartbeat::new(Some("\"t\""));
+        let first = value(&mut beat);
+        let second = value(&mut beat);
+        assert!(0.0 < first && first < second && second < 1.0);
+        for number in [1.0, 2.0, 1e15] {
+            beat.note(&told(number));
+            let next = value(&mut beat);
+            assert!(number < next && next < number + 1.0, "{next}");
+        }
+    }
+
+    #[test]
+    fn a_client_that_gave_no_token_is_told_nothing() {
+        assert_eq!(ProgressHeartbeat::new(None).next(), None);
+    }
+}

@@ -1,0 +1,209 @@
+//! Who brings wrong tokens, and how long the refusals wait.
+//!
+//! Pure: the caller tells the time, waits and writes the log. Each source has a bucket of refusals that
+//! are sent at once; later ones wait until the bucket has filled again. Whoever brings the right token
+//! is let in at once, whatever others at the same address do.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    net::{IpAddr, Ipv6Addr},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+use crate::{
+    config::defaults::{
+        WRONG_TOKEN_LOG_LINES_MAX, WRONG_TOKEN_LOG_PAUSE, WRONG_TOKEN_PATIENCE, WRONG_TOKEN_PAUSE,
+        WRONG_TOKEN_SOURCES_MAX, WRONG_TOKENS_BURST,
+    },
+    holder::Account,
+    peer::{ClientSocket, ConnectedClient},
+};
+
+/// Where wrong tokens come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum TokenSource {
+    /// A user of this host.
+    User(u32),
+    /// Another host, or a network of them: whoever has one IPv6 address has all of its /64.
+    Host(IpAddr),
+    /// Clients that the kernel does not tell about.
+    Unknown,
+}
+
+/// What becomes of a refusal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FailureVerdict {
+    /// How long it waits; none where too many wait already.
+    pub(super) pause: Option<Duration>,
+    /// How many wrong tokens of the source the log is to tell of, this one included; 0 for none.
+    pub(super) n_told: u64,
+}
+
+/// The sources of wrong tokens of the last minutes.
+#[derive(Debug, Default)]
+pub(super) struct TokenFailures {
+    offenders: HashMap<TokenSource, Offender>,
+    /// Since when the lines of the log are counted, and how many there were.
+    logged: Option<(Instant, u32)>,
+}
+
+#[derive(Debug)]
+struct Offender {
+    /// When the bucket is full again.
+    full: Instant,
+    seen: Instant,
+    /// When the log was last told, and how many came since.
+    told: Option<Instant>,
+    n_untold: u64,
+}
+
+impl TokenSource {
+    /// Returns where a client is, as far as the kernel tells.
+    pub(super) fn of(caller: &ConnectedClient) -> Self {
+        match (caller.socket, caller.holder.account) {
+            (ClientSocket::Elsewhere(address), _) => Self::at(address),
+            (_, Account::User(uid)) => Self::User(uid),
+            _ => Self::Unknown,
+        }
+    }
+
+    fn at(address: IpAddr) -> Self {
+        Self::Host(match address.to_canonical() {
+            IpAddr::V6(address) => {
+                Ipv6Addr::from(u128::from(address) & !u128::from(u64::MAX)).into()
+            }
+            address @ IpAddr::V4(_) => address,
+        })
+    }
+}
+
+impl fmt::Display for TokenSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::User(uid) => write!(f, "user {uid}"),
+            Self::Host(address) => address.fmt(f),
+            Self::Unknown => f.write_str("unknown"),
+        }
+    }
+}
+
+impl TokenFailures {
+    /// Takes note of a wrong token.
+    pub(super) fn note_wrong_token(&mut self, source: TokenSource, now: Instant) -> FailureVerdict {
+        let offenders = &mut self.offenders;
+        if !offenders.contains_key(&source) && offenders.len() >= WRONG_TOKEN_SOURCES_MAX {
+            let oldest =
+                offenders.iter().min_by_key(|(_, known)| known.seen).map(|(source, _)| *source);
+            offenders.remove(&oldest.unwrap_or(source));
+        }
+        let known = offenders.entry(source).or_insert(Offender {
+            full: now,
+            seen: now,
+            told: None,
+            n_untold: 0,
+        });
+        known.seen = now;
+        known.n_untold += 1;
+        let (since, n_lines) = match self.logged {
+            Some((since, n_lines)) if now < since + WRONG_TOKEN_LOG_PAUSE => (since, n_lines),
+            _ => (now, 0),
+        };
+        let is_told = known.told.is_none_or(|told| now >= told + WRONG_TOKEN_LOG_PAUSE)
+            && n_lines < WRONG_TOKEN_LOG_LINES_MAX;
+        let n_told = if is_told { std::mem::take(&mut known.n_untold) } else { 0 };
+        if is_told {
+            known.told = Some(now);
+            self.logged = Some((since, n_lines + 1));
+        }
+        let full = known.full.max(now) + WRONG_TOKEN_PAUSE;
+        let pause = full.saturating_duration_since(now + WRONG_TOKENS_BURST * WRONG_TOKEN_PAUSE);
+        if pause > WRONG_TOKEN_PATIENCE {
+            return FailureVerdict { pause: None, n_told };
+        }
+        known.full = full;
+        FailureVerdict { pause: Some(pause), n_told }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: TokenSource = TokenSource::User(1);
+
+    #[tokio::test(start_paused = true)]
+    async fn a_source_of_wrong_tokens_is_slowed_and_told_of_and_no_other_is() {
+        let (mut denials, now) = (TokenFailures::default(), Instant::now());
+        let refused: Vec<_> = (0..3000).map(|_| denials.note_wrong_token(ONE, now)).collect();
+        let n_at_once = refused.iter().filter(|told| told.pause == Some(Duration::ZERO)).count();
+        let n_waiting = refused.iter().filter(|told| told.pause > Some(Duration::ZERO)).count();
+        assert_eq!((n_at_once, n_waiting), (20, 5));
+        assert_eq!(refused[20].pause, Some(WRONG_TOKEN_PAUSE));
+        assert_eq!(refused[24].pause, Some(WRONG_TOKEN_PATIENCE));
+        assert_eq!(refused[0].n_told, 1);
+        assert!(refused[1..].iter().all(|told| told.n_told == 0));
+
+        let other = TokenSource::Host("192.0.2.1".parse().expect("an address"));
+        assert_eq!(
+            denials.note_wrong_token(other, now),
+            FailureVerdict { pause: Some(Duration::ZERO), n_told: 1 }
+        );
+
+        let later = now + WRONG_TOKEN_LOG_PAUSE;
+        assert_eq!(
+            denials.note_wrong_token(ONE, later),
+            FailureVerdict { pause: Some(Duration::ZERO), n_told: 3000 }
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_steady_stream_of_wrong_tokens_is_answered_once_a_second() {
+        let mut denials = TokenFailures::default();
+        let start = Instant::now();
+        let mut answered = 0;
+        for tick in 0..1000 {
+            let now = start + Duration::from_millis(100) * tick;
+            answered += u32::from(denials.note_wrong_token(ONE, now).pause.is_some());
+        }
+        assert_eq!(answered, 20 + 5 + 99);
+    }
+
+    #[test]
+    fn many_sources_together_write_few_lines() {
+        let (mut denials, now) = (TokenFailures::default(), Instant::now());
+        let mut lines = |now| -> u32 {
+            let told =
+                (0..1000).map(|uid| denials.note_wrong_token(TokenSource::User(uid), now).n_told);
+            told.map(|n_told| u32::from(n_told > 0)).sum()
+        };
+        assert_eq!(lines(now), WRONG_TOKEN_LOG_LINES_MAX);
+        assert_eq!(lines(now + WRONG_TOKEN_LOG_PAUSE / 2), 0);
+        assert_eq!(lines(now + WRONG_TOKEN_LOG_PAUSE), WRONG_TOKEN_LOG_LINES_MAX);
+    }
+
+    #[test]
+    fn the_addresses_of_one_network_are_one_source() {
+        let at = |text: &str| TokenSource::at(text.parse().expect("an address"));
+        assert_eq!(at("2001:db8::1"), at("2001:db8::ffff:1"));
+        assert_ne!(at("2001:db8::1"), at("2001:db8:0:1::1"));
+        assert_eq!(at("::ffff:192.0.2.1"), at("192.0.2.1"));
+        assert_ne!(at("192.0.2.1"), at("192.0.2.2"));
+    }
+
+    #[test]
+    fn the_sources_that_came_last_are_known() {
+        let (mut denials, now) = (TokenFailures::default(), Instant::now());
+        for number in 0..2 * WRONG_TOKEN_SOURCES_MAX {
+            let uid = u32::try_from(number).expect("small");
+            denials.note_wrong_token(
+                TokenSource::User(uid),
+                now + Duration::from_millis(u64::from(uid)),
+            );
+        }
+        assert_eq!(denials.offenders.len(), WRONG_TOKEN_SOURCES_MAX);
+        assert!(!denials.offenders.contains_key(&TokenSource::User(0)));
+    }
+}

@@ -1,0 +1,255 @@
+//! The fields of one object of arguments, read as what they must be.
+
+use std::borrow::Cow;
+
+use serde_json::value::RawValue;
+
+use super::error::ArgumentError;
+use crate::{
+    config::defaults,
+    meta::{definitions::MetaTool, json_kind::kind_of, similar_names::nearest},
+    protocol::{ObjectMembers, json_array::first_items},
+    redact,
+};
+
+/// What models call fields that are called otherwise here, and further from it than a typo.
+const OTHER_WORDS: [(&str, &str); 14] = [
+    ("arguments", "args"),
+    ("parameters", "args"),
+    ("params", "args"),
+    ("input", "args"),
+    ("name", "tool"),
+    ("name", "tool_id"),
+    ("tool_name", "tool"),
+    ("toolName", "tool"),
+    ("tool", "tool_id"),
+    ("namespace", "server"),
+    ("q", "query"),
+    ("search", "query"),
+    ("script", "code"),
+    ("max_results", "limit"),
+];
+
+/// The fields of an object.
+pub(super) struct FieldReader<'a> {
+    tool: MetaTool,
+    /// Where it stands, with a dot at the end; empty for the arguments themselves.
+    path: String,
+    members: ObjectMembers<'a>,
+    /// The `properties` of its schema.
+    properties: ObjectMembers<'a>,
+}
+
+impl<'a> FieldReader<'a> {
+    /// Reads the arguments of `tool`.
+    pub(super) fn of_tool(tool: MetaTool, text: &'a str) -> Result<Self, ArgumentError> {
+        let schema = ObjectMembers::one(tool.definition(), "inputSchema").unwrap_or_default();
+        Self::new(tool, String::new(), text, schema)
+    }
+
+    fn new(
+        tool: MetaTool,
+        path: String,
+        text: &'a str,
+        schema: &'static str,
+    ) -> Result<Self, ArgumentError> {
+        let properties = ObjectMembers::one(schema, "properties").unwrap_or_default();
+        let properties = ObjectMembers::read(properties).unwrap_or_default();
+        let Some(members) = ObjectMembers::read(text) else {
+            return Err(ArgumentError::NotAnObject(tool));
+        };
+        let reader = Self { tool, path, members, properties };
+        let unknown = reader.members.iter().find(|(name, _)| reader.properties.get(name).is_none());
+        match unknown {
+            Some((name, _)) => Err(reader.unknown(name)),
+            None => match reader.members.repeated().map(|name| reader.at(name)) {
+                Some(field) => Err(ArgumentError::Twice { tool, field }),
+                None => Ok(reader),
+            },
+        }
+    }
+
+    fn unknown(&self, name: &str) -> ArgumentError {
+        let known: Vec<String> = self.properties.iter().map(|(name, _)| name.to_owned()).collect();
+        let other = OTHER_WORDS
+            .iter()
+            .find(|(word, field)| *word == name && known.iter().any(|known| known == field));
+        let meant = match other {
+            Some((_, field)) => Some((*field).to_owned()),
+            None => nearest(name, known.iter().cloned()).into_iter().next(),
+        };
+        let shown = redact::cut(name, defaults::SUGGESTION_BYTES_MAX);
+        ArgumentError::Unknown { tool: self.tool, field: self.at(shown), meant, known }
+    }
+
+    /// Tells whether the field is there.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.get(name).is_some()
+    }
+
+    /// Returns the field's JSON text; `null` is as if it were not there.
+    fn get(&self, name: &str) -> Option<&str> {
+        debug_assert!(self.properties.get(name).is_some(), "`{name}` is in the definition");
+        self.members.get(name).filter(|value| *value != "null")
+    }
+
+    /// Returns a text; an empty one is as if it were not there.
+    pub(super) fn text(&self, name: &str) -> Result<Option<String>, ArgumentError> {
+        let Some(value) = self.get(name) else { return Ok(None) };
+        match serde_json::from_str::<String>(value) {
+            Ok(text) if text.trim().is_empty() => Ok(None),
+            Ok(text) => Ok(Some(text)),
+            Err(_) => Err(self.no(name, "a string", value)),
+        }
+    }
+
+    /// Returns a text that must be there.
+    pub(super) fn required(&self, name: &str) -> Result<String, ArgumentError> {
+        self.text(name)?.ok_or_else(|| self.missing(name))
+    }
+
+    /// Returns a list of texts; one that is no list has commas between them.
+    pub(super) fn texts(&self, name: &str) -> Result<Vec<String>, ArgumentError> {
+        let Some(value) = self.get(name) else { return Ok(Vec::new()) };
+        let value = unwrapped(value);
+        if let Ok(all) = serde_json::from_str::<String>(&value) {
+            let all = all.split(',').map(str::trim).filter(|one| !one.is_empty());
+            return Ok(all.map(str::to_owned).collect());
+        }
+        serde_json::from_str(&value).map_err(|_| self.no(name, "an array of strings", &value))
+    }
+
+    /// Returns the JSON text of an object, which is empty where it is not there.
+    pub(super) fn object(&self, name: &str) -> Result<String, ArgumentError> {
+        let Some(value) = self.get(name) else { return Ok("{}".to_owned()) };
+        let object = unwrapped(value);
+        if object.trim().is_empty() || object == r#""""# {
+            return Ok("{}".to_owned());
+        }
+        match object.starts_with('{') {
+            true => Ok(object.into_owned()),
+            false => Err(self.no(name, "an object", value)),
+        }
+    }
+
+    /// Reads each object of a list with `read`; one that is no list is a list of one.
+    pub(super) fn items<T>(
+        &self,
+        name: &'static str,
+        read: impl Fn(&FieldReader<'_>) -> Result<T, ArgumentError>,
+    ) -> Result<Vec<T>, ArgumentError> {
+        let Some(value) = self.get(name) else { return Ok(Vec::new()) };
+        let value = unwrapped(value);
+        let items: Vec<&RawValue> = match value.starts_with('{') {
+            true => serde_json::from_str(&value).map(|one| vec![one]),
+            // One more than any list may have.
+            false => first_items(&value, defaults::CHAIN_STEPS_LIMIT + 1).map(|(items, _)| items),
+        }
+        .map_err(|_| self.no(name, "an array of objects", &value))?;
+        let schema = ObjectMembers::one(self.tool.definition(), "inputSchema")
+            .and_then(|schema| ObjectMembers::one(schema, "properties"))
+            .and_then(|properties| ObjectMembers::one(properties, name))
+            .and_then(|array| ObjectMembers::one(array, "items"));
+        let mut all = Vec::with_capacity(items.len());
+        for (number, item) in items.into_iter().enumerate() {
+            let name = format!("{name}[{number}]");
+            let path = format!("{}.", self.at(&name));
+            let item = unwrapped(item.get());
+            match FieldReader::new(self.tool, path, &item, schema.unwrap_or_default()) {
+                Ok(reader) => all.push(read(&reader)?),
+                Err(ArgumentError::NotAnObject(_)) => {
+                    return Err(self.no(&name, "an object", &item));
+                }
+                Err(other) => return Err(other),
+            }
+        }
+        Ok(all)
+    }
+
+    /// Returns whether something is wanted.
+    pub(super) fn flag(&self, name: &str, default: bool) -> Result<bool, ArgumentError> {
+        match self.get(name) {
+            None => Ok(default),
+            Some("true" | r#""true""#) => Ok(true),
+            Some("false" | r#""false""#) => Ok(false),
+            Some(value) => Err(self.no(name, "true or false", value)),
+        }
+    }
+
+    /// Returns a number without a fraction.
+    pub(super) fn integer(&self, name: &str) -> Result<Option<i64>, ArgumentError> {
+        let Some(value) = self.get(name) else { return Ok(None) };
+        let plain = value.trim_matches('"');
+        // `20.0` is the integer 20, and what JavaScript makes of a large one has an exponent.
+        let whole = |number: &f64| number.fract() == 0.0 && number.abs() < 9e15;
+        let found = plain.parse().ok().or_else(|| {
+            let number = plain.parse::<f64>().ok().filter(whole)?;
+            format!("{number:.0}").parse().ok()
+        });
+        found.map(Some).ok_or_else(|| self.no(name, "an integer", value))
+    }
+
+    /// Returns what one of some words stands for.
+    pub(super) fn word<T: Copy>(
+        &self,
+        name: &str,
+        words: &[(&str, T)],
+    ) -> Result<Option<T>, ArgumentError> {
+        let Some(text) = self.text(name)? else { return Ok(None) };
+        match words.iter().find(|(word, _)| *word == text) {
+            Some((_, meaning)) => Ok(Some(*meaning)),
+            None => {
+                let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+                Err(self.invalid(name, format!("it must be one of {}", words.join(", "))))
+            }
+        }
+    }
+
+    /// The field is not there.
+    pub(super) fn missing(&self, name: &str) -> ArgumentError {
+        let meaning = self.meaning(name);
+        ArgumentError::Missing { tool: self.tool, field: self.at(name), meaning }
+    }
+
+    /// The field's value is of no use.
+    pub(super) fn invalid(&self, name: &str, problem: String) -> ArgumentError {
+        let meaning = self.meaning(name);
+        ArgumentError::Wrong { tool: self.tool, field: self.at(name), problem, meaning }
+    }
+
+    /// The field's value is of another type.
+    fn no(&self, name: &str, expected: &str, value: &str) -> ArgumentError {
+        self.invalid(name, format!("it must be {expected}, not {}", kind(value)))
+    }
+
+    /// Returns what the tool's definition says about the field.
+    fn meaning(&self, name: &str) -> String {
+        let name = name.split('[').next().unwrap_or_default();
+        let schema = self.properties.get(name).and_then(ObjectMembers::read);
+        schema.and_then(|schema| schema.string("description")).unwrap_or_default()
+    }
+
+    fn at(&self, name: &str) -> String {
+        format!("{}{name}", self.path)
+    }
+}
+
+/// Returns the object or array that the JSON text `value` is, or that it is a string of.
+pub(super) fn unwrapped(value: &str) -> Cow<'_, str> {
+    if !value.starts_with('"') {
+        return Cow::Borrowed(value);
+    }
+    let inner = serde_json::from_str::<String>(value).ok().filter(|inner| {
+        inner.trim_start().starts_with(['{', '['])
+            && serde_json::from_str::<&RawValue>(inner).is_ok()
+    });
+    match inner {
+        Some(inner) => Cow::Owned(inner.trim().to_owned()),
+        None => Cow::Borrowed(value),
+    }
+}
+
+/// Returns what the JSON text `value` is.
+fn kind(value: &str) -> &'static str {
+    serde_json::from_str(value).map_or("what it is", |value| kind_of(&value))
+}

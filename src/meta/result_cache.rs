@@ -1,0 +1,260 @@
+//! Large results that are kept for a while, so that they can be read on in.
+//!
+//! A result is kept under a word that nobody can guess, for the tool that it is of. How many there
+//! are, how large they are together and for how long they are kept has a bound; the oldest goes first.
+//!
+//! Pure: the caller makes the word and knows the time, as how long ago it began to count.
+
+use std::{collections::HashMap, collections::VecDeque, time::Duration};
+
+use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
+
+use super::{
+    cursor::CursorError,
+    definitions::MetaTool,
+    preview::{META_KEY, read_on, size},
+    result_document::{DocumentOffset, ResultDocument},
+    tool_id::ToolId,
+};
+use crate::budget::MemoryReservation;
+
+/// The length of the word of a result, in bytes: as that of a random UUID.
+pub const WORD_BYTES: usize = 16;
+
+/// The word of a result: random bytes.
+pub type ResultToken = [u8; WORD_BYTES];
+
+/// How much may be kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResultCacheLimits {
+    /// How many bytes, all results together.
+    pub bytes_max: usize,
+    /// How many results.
+    pub count_max: usize,
+    /// For how long.
+    pub age_max: Duration,
+}
+
+/// The results that are kept.
+#[derive(Debug)]
+pub struct ResultCache {
+    bounds: ResultCacheLimits,
+    kept: HashMap<ResultToken, Kept>,
+    /// The oldest first.
+    order: VecDeque<ResultToken>,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct Kept {
+    id: ToolId,
+    document: ResultDocument,
+    until: Duration,
+    /// The memory of the document.
+    _memory: MemoryReservation,
+}
+
+impl ResultCache {
+    /// Returns one that keeps nothing yet.
+    pub fn new(bounds: ResultCacheLimits) -> Self {
+        Self { bounds, kept: HashMap::new(), order: VecDeque::new(), bytes: 0 }
+    }
+
+    /// Keeps what a call of `id` came to, in memory that is reserved for it, and returns the cursor with which one reads on at `offset`;
+    /// nothing where it is larger than all that may be kept.
+    pub fn keep(
+        &mut self,
+        word: ResultToken,
+        id: &ToolId,
+        (document, memory): (ResultDocument, MemoryReservation),
+        offset: DocumentOffset,
+        now: Duration,
+    ) -> Option<String> {
+        if document.bytes() > self.bounds.bytes_max || self.bounds.count_max == 0 {
+            return None;
+        }
+        self.forget(now);
+        self.remove(&word);
+        self.bytes += document.bytes();
+        let until = now.saturating_add(self.bounds.age_max);
+        self.kept.insert(word, Kept { id: id.clone(), document, until, _memory: memory });
+        self.order.push_back(word);
+        while self.bytes > self.bounds.bytes_max || self.kept.len() > self.bounds.count_max {
+            let Some(oldest) = self.order.front().copied() else { break };
+            self.remove(&oldest);
+        }
+        Some(cursor(&word, offset))
+    }
+
+    /// Returns the page of `cursor` as a result of `op`, JSON text, with up to `bytes_max` bytes of it.
+    ///
+    /// # Errors
+    ///
+    /// [`CursorError`] where it is none of ours, of another tool, or of what is kept no longer.
+    pub fn page(
+        &mut self,
+        id: &ToolId,
+        op: MetaTool,
+        cursor_text: &str,
+        bytes_max: usize,
+        now: Duration,
+    ) -> Result<String, CursorError> {
+        let (word, offset) = read(cursor_text).ok_or(CursorError::Broken)?;
+        self.forget(now);
+        let kept = self.kept.get(&word).ok_or(CursorError::Expired)?;
+        if kept.id != *id {
+            return Err(CursorError::Foreign);
+        }
+        let mut page = kept.document.page(offset, bytes_max).ok_or(CursorError::Broken)?;
+        let next = page.next.map(|next| cursor(&word, next));
+        let words = match &next {
+            Some(next) => read_on(id, op, next),
+            None => " That is the end of it.".to_owned(),
+        };
+        let (shown, bytes) = (page.shown_bytes, kept.document.bytes());
+        let words = format!("These are {shown} of {bytes} bytes of the result.{words}");
+        page.blocks.push(super::result_document::text_block(&words));
+        let (size, blocks) = (size(bytes, shown, next.as_deref()), page.blocks.join(","));
+        let structured = match op {
+            MetaTool::RunTool => format!(r#","structuredContent":{{"preview":{size}}}"#),
+            _ => String::new(),
+        };
+        Ok(format!(r#"{{"content":[{blocks}]{structured},"_meta":{{"{META_KEY}":{size}}}}}"#))
+    }
+
+    /// Drops everything.
+    pub fn clear(&mut self) {
+        *self = Self::new(self.bounds);
+    }
+
+    /// Returns how many bytes are kept.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Drops what has been kept for its time.
+    pub fn forget(&mut self, now: Duration) {
+        while let Some(oldest) = self.order.front().copied()
+            && self.kept.get(&oldest).is_none_or(|kept| kept.until <= now)
+        {
+            self.remove(&oldest);
+        }
+    }
+
+    fn remove(&mut self, word: &ResultToken) {
+        if let Some(kept) = self.kept.remove(word) {
+            self.bytes -= kept.document.bytes();
+        }
+        self.order.retain(|found| found != word);
+    }
+}
+
+fn cursor(word: &ResultToken, offset: DocumentOffset) -> String {
+    let mut bytes = word.to_vec();
+    bytes.extend(u32::try_from(offset).unwrap_or(u32::MAX).to_be_bytes());
+    BASE64_URL_SAFE_NO_PAD.encode(bytes)
+}
+
+fn read(cursor: &str) -> Option<(ResultToken, DocumentOffset)> {
+    let bytes = BASE64_URL_SAFE_NO_PAD.decode(cursor).ok()?;
+    let (word, offset) = bytes.split_at_checked(WORD_BYTES)?;
+    let offset = u32::from_be_bytes(offset.try_into().ok()?);
+    Some((word.try_into().ok()?, usize::try_from(offset).ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const BOUNDS: ResultCacheLimits =
+        ResultCacheLimits { bytes_max: 1000, count_max: 3, age_max: Duration::from_secs(60) };
+
+    fn id() -> ToolId {
+        ToolId::new("git", "log")
+    }
+
+    fn document(text: &str) -> ResultDocument {
+        let mut document = ResultDocument::default();
+        document.add_text(text);
+        document
+    }
+
+    fn keep(results: &mut ResultCache, n: u8, text: &str, seconds: u64) -> Option<String> {
+        let document = (document(text), MemoryReservation::default());
+        results.keep([n; WORD_BYTES], &id(), document, 0, Duration::from_secs(seconds))
+    }
+
+    fn page(results: &mut ResultCache, cursor: &str, seconds: u64) -> Result<String, CursorError> {
+        results.page(&id(), MetaTool::Call, cursor, 20, Duration::from_secs(seconds))
+    }
+
+    #[test]
+    fn a_page_says_how_to_get_the_next_one_and_the_last_one_that_it_is_the_last() {
+        let mut results = ResultCache::new(BOUNDS);
+        let cursor = keep(&mut results, 7, "one line of it\nand another one\n", 0).expect("kept");
+        insta::assert_snapshot!(page(&mut results, &cursor, 1).expect("a page"), @r#"{"content":[{"text":"one line of it\n","type":"text"},{"text":"These are 15 of 31 bytes of the result. To read on, call mcp_call with {\"server\": \"git\", \"tool\": \"log\", \"cursor\": \"BwcHBwcHBwcHBwcHBwcHBwAAAA8\"}: nothing is run again.","type":"text"}],"_meta":{"metamcp/result":{"bytes":31,"nextCursor":"BwcHBwcHBwcHBwcHBwcHBwAAAA8","shownBytes":15}}}"#);
+        let next = super::cursor(&[7; WORD_BYTES], 15);
+        insta::assert_snapshot!(page(&mut results, &next, 1).expect("a page"), @r#"{"content":[{"text":"and another one\n","type":"text"},{"text":"These are 16 of 31 bytes of the result. That is the end of it.","type":"text"}],"_meta":{"metamcp/result":{"bytes":31,"shownBytes":16}}}"#);
+        let run =
+            results.page(&id(), MetaTool::RunTool, &next, 20, Duration::ZERO).expect("a page");
+        assert!(run.contains(r#""structuredContent":{"preview":{"bytes":31,"shownBytes":16}}"#));
+    }
+
+    #[test]
+    fn a_cursor_is_good_for_its_tool_and_for_its_time() {
+        let mut results = ResultCache::new(BOUNDS);
+        let cursor = keep(&mut results, 1, "ä", 0).expect("kept");
+        let other = ToolId::new("git", "show");
+        let of_other = results.page(&other, MetaTool::Call, &cursor, 20, Duration::ZERO);
+        assert_eq!(of_other, Err(CursorError::Foreign));
+        let of_nobody = super::cursor(&[2; WORD_BYTES], 0);
+        assert_eq!(page(&mut results, &of_nobody, 0), Err(CursorError::Expired));
+        for odd in ["", "x", &cursor[1..], &super::cursor(&[1; WORD_BYTES], 1), "AAAA"] {
+            assert!(page(&mut results, odd, 0).is_err(), "{odd}");
+        }
+        assert!(page(&mut results, &cursor, 59).is_ok());
+        assert_eq!(page(&mut results, &cursor, 60), Err(CursorError::Expired));
+        assert_eq!(results.bytes(), 0);
+    }
+
+    #[test]
+    fn the_oldest_makes_room_and_what_is_larger_than_all_room_is_not_kept() {
+        let mut results = ResultCache::new(BOUNDS);
+        let first = keep(&mut results, 1, &"x".repeat(600), 0).expect("kept");
+        assert_eq!(keep(&mut results, 2, &"x".repeat(1001), 0), None);
+        assert!(page(&mut results, &first, 1).is_ok());
+        let second = keep(&mut results, 3, &"x".repeat(600), 1).expect("kept");
+        assert_eq!(page(&mut results, &first, 1), Err(CursorError::Expired));
+        for n in 4..7 {
+            keep(&mut results, n, "x", 1).expect("kept");
+        }
+        assert_eq!(page(&mut results, &second, 1), Err(CursorError::Expired));
+        assert_eq!(results.bytes(), 3);
+    }
+
+    proptest! {
+        #[test]
+        fn the_bounds_hold_whatever_is_kept(
+            all in prop::collection::vec((0..6u8, 0..600usize, 0..40u64), 0..40)
+        ) {
+            let mut results = ResultCache::new(BOUNDS);
+            let mut now = 0;
+            for (n, length, later) in all {
+                now += later;
+                let cursor = keep(&mut results, n, &"x".repeat(length), now).expect("it fits");
+                let bytes: usize = results.kept.values().map(|kept| kept.document.bytes()).sum();
+                prop_assert_eq!(results.bytes(), bytes);
+                prop_assert!(bytes <= BOUNDS.bytes_max && results.kept.len() <= BOUNDS.count_max);
+                prop_assert_eq!(results.order.len(), results.kept.len());
+                prop_assert_eq!(page(&mut results, &cursor, now).is_ok(), length > 0);
+            }
+        }
+
+        #[test]
+        fn no_cursor_is_too_odd(text in ".{0,40}") {
+            prop_assert!(page(&mut ResultCache::new(BOUNDS), &text, 0).is_err());
+        }
+    }
+}

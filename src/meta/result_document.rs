@@ -1,0 +1,317 @@
+//! A result as a model reads it: its texts one after the other, and what is no text.
+//!
+//! That is what a large result is kept as, and what is read on in, page by page.
+
+use std::hash::RandomState;
+
+use serde_json::json;
+
+use super::fingerprint::JsonFingerprint;
+use crate::{
+    protocol::{
+        ObjectMembers,
+        json_array::{RESULT_BLOCKS_MAX, all_items, with_first},
+    },
+    redact,
+};
+
+/// How long a word of a description may be, in bytes. Ours: most addresses are shorter.
+const WORD_BYTES_MAX: usize = 200;
+
+/// Where something is in a document: in its text, by bytes; behind that, the others one by one.
+pub type DocumentOffset = usize;
+
+/// A part of a result that is text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct DocumentPart {
+    pub(super) start: usize,
+    pub(super) end: usize,
+}
+
+/// A result as a model reads it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ResultDocument {
+    text: String,
+    /// What is no text, as blocks of a result.
+    others: Vec<String>,
+}
+
+/// A page of a document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct DocumentPage {
+    /// Its blocks, as JSON text.
+    pub(super) blocks: Vec<String>,
+    /// How much of the document that is.
+    pub(super) shown_bytes: usize,
+    /// Where the next one begins.
+    pub(super) next: Option<DocumentOffset>,
+}
+
+impl ResultDocument {
+    /// Adds a text, on a line of its own.
+    pub(super) fn add_text(&mut self, text: &str) -> DocumentPart {
+        if !self.text.is_empty() {
+            self.text.push('\n');
+        }
+        let start = self.text.len();
+        self.text.push_str(text);
+        DocumentPart { start, end: self.text.len() }
+    }
+
+    /// Adds a block that is no text.
+    pub(super) fn add_other(&mut self, block: &str) {
+        self.others.push(block.to_owned());
+    }
+
+    /// Returns all of its text.
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns where the first block is that is no text.
+    pub(super) fn first_non_text(&self) -> Option<DocumentOffset> {
+        (!self.others.is_empty()).then_some(self.text.len())
+    }
+
+    /// Returns how large it is, in bytes.
+    pub fn bytes(&self) -> usize {
+        self.text.len() + self.others.iter().map(String::len).sum::<usize>()
+    }
+
+    /// Returns what begins at `offset`: text of up to `bytes_max` bytes of JSON text, or one block.
+    /// Nothing where nothing begins there.
+    pub(super) fn page(&self, offset: DocumentOffset, bytes_max: usize) -> Option<DocumentPage> {
+        if offset < self.text.len() {
+            let rest = self.text.get(offset..)?;
+            let shown = head(rest, bytes_max);
+            let end = offset + shown.len();
+            let next = (end < self.text.len()).then_some(end).or_else(|| self.first_non_text());
+            return Some(DocumentPage {
+                blocks: vec![text_block(shown)],
+                shown_bytes: shown.len(),
+                next,
+            });
+        }
+        let number = offset - self.text.len();
+        let block = self.others.get(number)?;
+        let next = (number + 1 < self.others.len()).then_some(offset + 1);
+        Some(DocumentPage { blocks: vec![block.clone()], shown_bytes: block.len(), next })
+    }
+}
+
+/// What a block of a result is to a document.
+pub(super) enum ContentBlock<'a> {
+    /// Text that is read.
+    Text(String),
+    /// What clients show as what it is: an image or a sound.
+    Media(&'a str),
+    /// Anything else, as JSON text.
+    Other(&'a str),
+}
+
+impl<'a> ContentBlock<'a> {
+    /// Reads the JSON text of a block.
+    fn read(json: &'a str) -> Self {
+        let Some(members) = ObjectMembers::read(json) else { return Self::Other(json) };
+        match members.string("type").as_deref() {
+            Some("text") => match members.string("text") {
+                Some(text) => Self::Text(text),
+                None => Self::Other(json),
+            },
+            Some("image" | "audio") => Self::Media(json),
+            Some("resource") => {
+                let resource = members.get("resource").and_then(ObjectMembers::read);
+                let text = resource.as_ref().and_then(|resource| resource.string("text"));
+                match text {
+                    Some(text) => {
+                        let uri = resource.and_then(|resource| resource.string("uri"));
+                        Self::Text(format!("{}:\n{text}", uri.unwrap_or_default()))
+                    }
+                    None => Self::Other(json),
+                }
+            }
+            _ => Self::Other(json),
+        }
+    }
+
+    /// Reads the blocks of a result's `content`, if it is an array of up to [`RESULT_BLOCKS_MAX`].
+    pub(super) fn all(content: &'a str) -> Option<Vec<Self>> {
+        let blocks = all_items(content, RESULT_BLOCKS_MAX)?;
+        Some(blocks.into_iter().map(|block| Self::read(block.get())).collect())
+    }
+}
+
+/// Returns in a few words what a block is that is left out.
+pub(super) fn description(block: &str) -> String {
+    let members = ObjectMembers::read(block).unwrap_or_default();
+    let kind = members.string("type").unwrap_or_else(|| "block".to_owned());
+    let inner = members.get("resource").and_then(ObjectMembers::read).unwrap_or_default();
+    let mime = members.string("mimeType").or_else(|| inner.string("mimeType"));
+    let uri = members.string("uri").or_else(|| inner.string("uri"));
+    let data = members.get("data").or_else(|| inner.get("blob"));
+    // Four characters of base64 are three bytes, and there are two quotation marks.
+    let bytes = data.map_or(block.len(), |data| data.len().saturating_sub(2) / 4 * 3);
+    let words = [Some(kind), mime, uri].into_iter().flatten();
+    let words: Vec<String> = words
+        .map(|word| redact::sanitize(redact::cut(&word, WORD_BYTES_MAX)).into_owned())
+        .collect();
+    format!("[{}: {bytes} bytes, left out]", words.join(" "))
+}
+
+/// Returns a block of text, as JSON text.
+pub fn text_block(text: &str) -> String {
+    json!({ "type": "text", "text": text }).to_string()
+}
+
+/// Returns a result, JSON text, with a text in front of its blocks; nothing where it has no blocks that
+/// one could stand in front of.
+pub fn with_note(result: &str, note: &str) -> Option<String> {
+    let mut members = ObjectMembers::read(result)?;
+    let content = with_first(members.get("content").unwrap_or("[]"), &text_block(note))?;
+    members.set("content", content);
+    Some(members.to_string())
+}
+
+/// Returns the beginning of `text`, of up to `bytes_max` bytes of JSON text but at least one
+/// character: whole lines, unless that would be less than half of it.
+pub(super) fn head(text: &str, bytes_max: usize) -> &str {
+    let mut taken = 0;
+    let end = text.char_indices().find_map(|(at, found)| {
+        taken += json_length(found);
+        (taken > bytes_max && at > 0).then_some(at)
+    });
+    let Some(end) = end else { return text };
+    match text[..end].rfind('\n') {
+        Some(line) if line + 1 >= end / 2 => &text[..=line],
+        _ => &text[..end],
+    }
+}
+
+/// Returns the end of `text`, as [`head`] its beginning; it may be empty.
+pub(super) fn tail(text: &str, bytes_max: usize) -> &str {
+    let mut taken = 0;
+    let start = text.char_indices().rev().find_map(|(at, found)| {
+        taken += json_length(found);
+        (taken > bytes_max).then_some(at + found.len_utf8())
+    });
+    let Some(start) = start else { return text };
+    let rest = &text[start..];
+    match rest.find('\n') {
+        Some(line) if line < rest.len() / 2 => &rest[line + 1..],
+        _ => rest,
+    }
+}
+
+/// Returns how many bytes of JSON text a text takes, without its quotation marks.
+pub(super) fn json_bytes(text: &str) -> usize {
+    text.chars().map(json_length).sum()
+}
+
+fn json_length(found: char) -> usize {
+    match found {
+        '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
+        '\0'..='\u{1f}' => 6,
+        other => other.len_utf8(),
+    }
+}
+
+/// A JSON value, to tell texts that say the same.
+pub(super) struct OriginalValue {
+    hasher: RandomState,
+    fingerprint: JsonFingerprint,
+}
+
+impl OriginalValue {
+    /// Reads a value, JSON text, if it is one.
+    pub(super) fn read(value: &str) -> Option<Self> {
+        let hasher = RandomState::new();
+        Some(Self { fingerprint: JsonFingerprint::of(value, &hasher)?, hasher })
+    }
+
+    /// Tells whether a text says the same as the value does.
+    pub(super) fn equals_text(&self, text: &str) -> bool {
+        text.trim_start().starts_with(['{', '['])
+            && JsonFingerprint::of(text, &self.hasher) == Some(self.fingerprint)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn a_cut_is_at_a_line_unless_that_is_too_little() {
+        assert_eq!(head("one\ntwo\nthree", 100), "one\ntwo\nthree");
+        assert_eq!(head("one\ntwo\nthree", 11), "one\ntwo\n");
+        assert_eq!(head("a\nbbbbbbbbbbbbb", 10), "a\nbbbbbbb");
+        assert_eq!(head("ää", 3), "ä");
+        assert_eq!(head("ää", 0), "ä");
+        assert_eq!(tail("one\ntwo\nthree", 9), "three");
+        assert_eq!(tail("one\ntwo\nthree", 2), "ee");
+        assert_eq!(tail("ää", 3), "ä");
+        assert_eq!(tail("ää", 0), "");
+    }
+
+    #[test]
+    fn what_is_left_out_is_described() {
+        for (block, expected) in [
+            (
+                r#"{"type":"image","data":"AAAAAAAA","mimeType":"image/png"}"#,
+                "[image image/png: 6 bytes, left out]",
+            ),
+            (
+                r#"{"type":"resource","resource":{"uri":"a:b","blob":"AAAA"}}"#,
+                "[resource a:b: 3 bytes, left out]",
+            ),
+            ("7", "[block: 1 bytes, left out]"),
+        ] {
+            assert_eq!(description(block), expected);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn page_by_page_all_of_it_is_read(
+            texts in prop::collection::vec("[a\n\"ä\\\\]{0,40}", 0..5),
+            n_others in 0..3usize, bytes_max in 1..30usize,
+        ) {
+            let mut document = ResultDocument::default();
+            for text in &texts {
+                document.add_text(text);
+            }
+            let others: Vec<String> = (0..n_others).map(|n| n.to_string()).collect();
+            others.iter().for_each(|other| document.add_other(other));
+            let (mut text, mut blocks, mut shown) = (String::new(), Vec::new(), 0);
+            let mut next = (document.bytes() > 0).then_some(0);
+            while let Some(offset) = next {
+                let page = document.page(offset, bytes_max).expect("it was given out");
+                shown += page.shown_bytes;
+                for block in page.blocks {
+                    match ContentBlock::read(&block) {
+                        ContentBlock::Text(part) => {
+                            let one = part.chars().count() == 1;
+                            prop_assert!(json_bytes(&part) <= bytes_max || one);
+                            text.push_str(&part);
+                        }
+                        ContentBlock::Media(other) | ContentBlock::Other(other) => blocks.push(other.to_owned()),
+                    }
+                }
+                next = page.next;
+            }
+            prop_assert_eq!(&text, document.text());
+            prop_assert_eq!(blocks, others);
+            prop_assert_eq!(shown, document.bytes());
+        }
+
+        #[test]
+        fn a_head_and_a_tail_are_parts_of_the_text(text in ".{0,60}", bytes_max in 0..40usize) {
+            prop_assert!(text.starts_with(head(&text, bytes_max)));
+            prop_assert!(text.ends_with(tail(&text, bytes_max)));
+            prop_assert!(json_bytes(tail(&text, bytes_max)) <= bytes_max);
+            prop_assert_eq!(json_bytes(&text) + 2, Value::from(text).to_string().len());
+        }
+    }
+}

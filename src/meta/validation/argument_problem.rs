@@ -1,0 +1,313 @@
+//! One thing that is wrong with arguments, in words that help to mend it.
+
+use std::{collections::BTreeSet, fmt};
+
+use jsonschema::{
+    ValidationError,
+    error::{TypeKind, ValidationErrorKind as Kind},
+};
+use serde_json::{Map, Value};
+
+use super::step_budget::spend;
+use crate::{
+    config::defaults::{PROBLEMS_MAX, QUOTE_BYTES_MAX, SUGGESTION_BYTES_MAX},
+    meta::{
+        json_kind::kind_of,
+        similar_names::{self, nearest},
+    },
+    redact,
+};
+
+/// How many values or names a problem lists. Ours: more than one reads.
+const LISTED_MAX: usize = 20;
+
+/// What of a field's schema is repeated: what says how a value must be, and nothing that can be long.
+const TOLD: [&str; 15] = [
+    "type",
+    "description",
+    "enum",
+    "const",
+    "default",
+    "format",
+    "pattern",
+    "minimum",
+    "maximum",
+    "minLength",
+    "maxLength",
+    "minItems",
+    "maxItems",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+];
+
+/// One thing that is wrong with arguments.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ArgumentProblem {
+    /// Where, as `a.b[0]`; empty for the arguments as a whole.
+    pub field: String,
+    /// What.
+    pub message: String,
+    /// What the schema says of the field, in short.
+    pub expected: Option<Value>,
+}
+
+/// Source: seed 001, "Field 'a.b': …".
+impl fmt::Display for ArgumentProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.field.as_str() {
+            "" => write!(f, "The arguments: {}", self.message),
+            field => write!(f, "Field '{field}': {}", self.message),
+        }
+    }
+}
+
+/// Adds what an error of a validator says to `problems`; `schema` is that of all arguments.
+pub(super) fn add(
+    error: &ValidationError<'_>,
+    schema: &Value,
+    problems: &mut Vec<ArgumentProblem>,
+) {
+    let place = dotted(error.instance_path().as_str());
+    // The last part of the path is the keyword.
+    let path = error.schema_path().as_str();
+    let parent = path.rsplit_once('/').and_then(|(parent, _)| schema.pointer(parent));
+    let properties = parent.and_then(|parent| parent.get("properties")).and_then(Value::as_object);
+    match error.kind() {
+        Kind::Required { property } => {
+            let name = property.as_str().unwrap_or_default();
+            problems.push(ArgumentProblem {
+                field: within(&place, name),
+                message: match written_for(name, error.instance(), properties) {
+                    Some(other) => format!("it is missing; did you write `{other}` for it?"),
+                    None => "it is missing".to_owned(),
+                },
+                expected: properties.and_then(|all| all.get(name)).map(told),
+            });
+        }
+        Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
+            for name in unexpected.iter().take(PROBLEMS_MAX + 1) {
+                let message = unknown(name, properties);
+                problems.push(ArgumentProblem {
+                    field: within(&place, name),
+                    message,
+                    expected: None,
+                });
+            }
+        }
+        _ => problems.push(ArgumentProblem {
+            field: place,
+            message: message(error),
+            expected: parent
+                .map(told)
+                .filter(|told| told.as_object().is_some_and(|told| !told.is_empty())),
+        }),
+    }
+}
+
+/// Returns what may be misspelt in arguments that fit, as the schema allows fields besides the `known`
+/// ones.
+pub(super) fn misspelt(args: &Value, known: &BTreeSet<String>) -> Vec<ArgumentProblem> {
+    let Some(args) = args.as_object().filter(|_| !known.is_empty()) else { return Vec::new() };
+    let strangers = args.keys().filter(|name| !known.contains(*name)).take(LISTED_MAX);
+    let doubts = strangers.filter_map(|name| {
+        spend_on_names(name, known.iter());
+        let open = known.iter().filter(|known| !args.contains_key(*known)).map(String::as_str);
+        let meant = similar_names::misspelt(name, open)?;
+        let message = format!("the tool knows no such field; did you mean `{meant}`?");
+        Some(ArgumentProblem { field: name.clone(), message, expected: None })
+    });
+    doubts.take(PROBLEMS_MAX).collect()
+}
+
+/// Returns the field that may have been written for `missing`.
+fn written_for(
+    missing: &str,
+    instance: &Value,
+    properties: Option<&Map<String, Value>>,
+) -> Option<String> {
+    let known = |name: &str| properties.is_some_and(|all| all.contains_key(name));
+    let strangers = instance.as_object()?.keys().filter(|name| !known(name)).take(LISTED_MAX);
+    let mut meant = strangers.filter(|name| {
+        spend_on_names(name, [missing].iter());
+        similar_names::misspelt(name, [missing].into_iter()).is_some()
+    });
+    meant.next().cloned()
+}
+
+/// Spends what it takes to hold each letter against each letter.
+fn spend_on_names(name: &str, known: impl Iterator<Item = impl AsRef<str>>) {
+    let bytes: usize = known.map(|known| known.as_ref().len()).sum();
+    spend((bytes * name.len().min(SUGGESTION_BYTES_MAX) / 16) as u64);
+}
+
+fn unknown(name: &str, properties: Option<&Map<String, Value>>) -> String {
+    let known: Vec<&String> = properties.into_iter().flat_map(Map::keys).collect();
+    spend_on_names(name, known.iter());
+    let near = nearest(name, known.iter().map(|known| (*known).clone()));
+    match (near.first(), known.as_slice()) {
+        (Some(near), _) => format!("there is no such field; did you mean `{near}`?"),
+        (None, []) => "there is no such field, and no other".to_owned(),
+        (None, known) => {
+            let known = known.iter().map(|name| name.as_str()).take(LISTED_MAX);
+            let known: Vec<&str> = known.collect();
+            format!("there is no such field; there are `{}`", known.join("`, `"))
+        }
+    }
+}
+
+/// Returns what is wrong with one value, as in "Field 'a': …".
+fn message(error: &ValidationError<'_>) -> String {
+    let message = match error.kind() {
+        Kind::Type { kind } => {
+            format!("it must be {}, not {}", types(kind), kind_of(error.instance()))
+        }
+        Kind::Enum { options } => match options.as_array() {
+            Some(options) => one_of(options, error.instance()),
+            None => "it is none of the values that it may have".to_owned(),
+        },
+        Kind::Constant { expected_value } => format!("it must be {expected_value}"),
+        Kind::Minimum { limit } => format!("it must be at least {limit}"),
+        Kind::Maximum { limit } => format!("it must be at most {limit}"),
+        Kind::ExclusiveMinimum { limit } => format!("it must be more than {limit}"),
+        Kind::ExclusiveMaximum { limit } => format!("it must be less than {limit}"),
+        Kind::MultipleOf { multiple_of } => format!("it must be a multiple of {multiple_of}"),
+        Kind::MinLength { limit } => format!("it must have at least {limit} characters"),
+        Kind::MaxLength { limit } => format!("it must have at most {limit} characters"),
+        Kind::MinItems { limit } => format!("it must have at least {limit} items"),
+        Kind::MaxItems { limit } => format!("it must have at most {limit} items"),
+        Kind::AdditionalItems { limit } => format!("it must have at most {limit} items"),
+        Kind::MinProperties { limit } => format!("it must have at least {limit} fields"),
+        Kind::MaxProperties { limit } => format!("it must have at most {limit} fields"),
+        Kind::UniqueItems => "its items must differ from each other".to_owned(),
+        Kind::Pattern { pattern } => format!("it must match the pattern `{pattern}`"),
+        Kind::Format { format } => format!("it must be a {format}"),
+        Kind::FalseSchema => "it must not be there".to_owned(),
+        Kind::AnyOf { context } | Kind::OneOfNotValid { context } => fits_none(context, error),
+        Kind::OneOfMultipleValid { .. } => {
+            "it fits several of the forms of which it may have one".to_owned()
+        }
+        Kind::Contains => "it lacks an item that it must have".to_owned(),
+        Kind::PropertyNames { .. } => "a field in it is called what none may be".to_owned(),
+        Kind::Not { .. } => "it is what it must not be".to_owned(),
+        Kind::UnevaluatedItems { .. } => "it has items that it must not have".to_owned(),
+        // The text of the others has nothing of the value in it.
+        Kind::BacktrackLimitExceeded { .. }
+        | Kind::RegexEngineFailure { .. }
+        | Kind::ContentEncoding { .. }
+        | Kind::ContentMediaType { .. }
+        | Kind::Custom { .. }
+        | Kind::FromUtf8 { .. }
+        | Kind::Required { .. }
+        | Kind::AdditionalProperties { .. }
+        | Kind::UnevaluatedProperties { .. }
+        | Kind::Referencing(_) => error.masked_with("it").to_string(),
+    };
+    redact::cut(&message, QUOTE_BYTES_MAX).to_owned()
+}
+
+/// Says which values a field may have, and of many only which of them may be meant.
+fn one_of(options: &[Value], found: &Value) -> String {
+    let shown: Vec<String> = options.iter().take(LISTED_MAX).map(Value::to_string).collect();
+    let shown = shown.join(", ");
+    let n_others = options.len().saturating_sub(LISTED_MAX);
+    if n_others == 0 {
+        return format!("it must be one of {shown}");
+    }
+    let words = options.iter().filter_map(Value::as_str).map(str::to_owned);
+    match found.as_str().and_then(|found| nearest(found, words).into_iter().next()) {
+        Some(near) => format!("it must be one of {} values; did you mean `{near}`?", options.len()),
+        None => format!("it must be one of {shown} or {n_others} others"),
+    }
+}
+
+/// Says of a value that has one of several forms what is wrong with the one that it is closest to.
+fn fits_none(context: &[Vec<ValidationError<'static>>], error: &ValidationError<'_>) -> String {
+    let is_other_type = |error: &ValidationError<'_>, at: &str| {
+        matches!(error.kind(), Kind::Type { .. }) && error.instance_path().as_str() == at
+    };
+    let at = error.instance_path().as_str();
+    let of_type = |branch: &&Vec<ValidationError<'static>>| {
+        !branch.iter().any(|error| is_other_type(error, at))
+    };
+    if let Some(nearest) = context.iter().filter(of_type).min_by_key(|branch| branch.len())
+        && let Some(first) = nearest.first()
+    {
+        let place = dotted(first.instance_path().as_str());
+        let reason = match first.kind() {
+            Kind::Required { property } => format!("{property} is missing"),
+            _ => message(first),
+        };
+        return match first.instance_path().as_str() == at {
+            true => format!("it has none of its {} forms; in the nearest, {reason}", context.len()),
+            false => format!(
+                "it has none of its {} forms; in the nearest, '{place}': {reason}",
+                context.len()
+            ),
+        };
+    }
+    let mut wanted: Vec<String> = Vec::new();
+    for error in context.iter().flatten() {
+        if let Kind::Type { kind } = error.kind()
+            && is_other_type(error, at)
+        {
+            wanted.push(types(kind));
+        }
+    }
+    wanted.dedup();
+    format!("it must be {}, not {}", wanted.join(" or "), kind_of(error.instance()))
+}
+
+fn types(kind: &TypeKind) -> String {
+    match kind {
+        TypeKind::Single(kind) => article(kind.as_str()),
+        TypeKind::Multiple(kinds) => {
+            let words: Vec<String> = kinds.iter().map(|kind| article(kind.as_str())).collect();
+            words.join(" or ")
+        }
+    }
+}
+
+fn article(kind: &str) -> String {
+    match kind {
+        "null" => kind.to_owned(),
+        "array" | "integer" | "object" => format!("an {kind}"),
+        _ => format!("a {kind}"),
+    }
+}
+
+/// Returns what a schema says of a field, without what is within the field.
+fn told(schema: &Value) -> Value {
+    let mut found = Map::new();
+    for name in TOLD {
+        let Some(value) = schema.get(name) else { continue };
+        let told = match value {
+            Value::String(text) => Value::from(redact::cut(text, QUOTE_BYTES_MAX)),
+            // Some of many would read as if they were all.
+            Value::Array(items) if items.len() > LISTED_MAX => continue,
+            other => other.clone(),
+        };
+        if told.to_string().len() <= 2 * QUOTE_BYTES_MAX {
+            found.insert(name.to_owned(), told);
+        }
+    }
+    Value::Object(found)
+}
+
+/// Returns a JSON pointer as people write it: `a.b[0]`.
+fn dotted(pointer: &str) -> String {
+    let mut path = String::new();
+    for part in pointer.split('/').skip(1) {
+        let part = part.replace("~1", "/").replace("~0", "~");
+        if !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()) {
+            path = format!("{path}[{part}]");
+        } else {
+            path = within(&path, &part);
+        }
+    }
+    path
+}
+
+fn within(place: &str, name: &str) -> String {
+    let name = redact::cut(name, SUGGESTION_BYTES_MAX);
+    if place.is_empty() { name.to_owned() } else { format!("{place}.{name}") }
+}

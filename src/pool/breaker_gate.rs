@@ -1,0 +1,172 @@
+//! Whether a request may reach a server now: its breaker, with a lock and a clock.
+
+use std::{
+    error::Error,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+use crate::{
+    breaker::{Breaker, BreakerChange, BreakerIncident, BreakerSnapshot, BreakerTicket},
+    config,
+    error_report::chain,
+    fault::Fault,
+    holder::Holder,
+    name::ServerName,
+};
+
+/// One server's breaker. It knows the server, not its connections: it outlives every one of them.
+#[derive(Debug)]
+pub struct BreakerGate {
+    server: ServerName,
+    opened: Instant,
+    breaker: Mutex<Breaker>,
+}
+
+/// That a request may reach the server. Whoever drops it without a word has left.
+#[derive(Debug)]
+#[must_use]
+pub struct GatePass {
+    gate: Arc<BreakerGate>,
+    ticket: Option<BreakerTicket>,
+}
+
+/// No request may reach the server now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("breaker open")]
+pub struct BreakerOpen {
+    /// How long it takes at most until one may.
+    pub retry_in: Duration,
+}
+
+impl BreakerGate {
+    /// Returns one that lets everything pass.
+    pub fn new(server: ServerName, settings: config::BreakerConfig) -> Arc<Self> {
+        let breaker = Mutex::new(Breaker::new(settings));
+        Arc::new(Self { server, opened: Instant::now(), breaker })
+    }
+
+    /// Lets one request, or one dial, of `holder` through.
+    ///
+    /// # Errors
+    ///
+    /// [`BreakerOpen`] while the server is left alone.
+    pub fn admit(self: &Arc<Self>, holder: Holder) -> Result<GatePass, BreakerOpen> {
+        let admitted = self.breaker().admit(holder, self.now());
+        match admitted {
+            Ok(ticket) => Ok(GatePass { gate: Arc::clone(self), ticket: Some(ticket) }),
+            Err(retry_in) => Err(BreakerOpen { retry_in }),
+        }
+    }
+
+    /// Goes on with other settings.
+    pub fn configure(&self, settings: config::BreakerConfig) {
+        self.breaker().configure(settings);
+    }
+
+    /// Returns the state for status output.
+    pub fn snapshot(&self) -> BreakerSnapshot {
+        self.breaker().snapshot(self.now())
+    }
+
+    fn now(&self) -> Duration {
+        self.opened.elapsed()
+    }
+
+    fn breaker(&self) -> MutexGuard<'_, Breaker> {
+        // Held for single statements on plain data.
+        self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Logs what a report has changed. The failures are logged by those who met them.
+    fn tell(&self, change: BreakerChange, fault: Option<Fault>) {
+        let server = &self.server;
+        match change {
+            BreakerChange::Nothing => {}
+            BreakerChange::Tripped { failures } => {
+                let fault = fault.map(Fault::name);
+                tracing::warn!(mcp_server = %server, fault, failures, "breaker tripped");
+            }
+            BreakerChange::Normal => tracing::info!(mcp_server = %server, "breaker normal again"),
+        }
+    }
+}
+
+impl GatePass {
+    /// Tells whether it is for the one request that decides whether others may pass.
+    pub fn is_probe(&self) -> bool {
+        self.ticket.as_ref().is_some_and(BreakerTicket::is_probe)
+    }
+
+    /// Reports that the server has answered.
+    pub fn succeeded(mut self) {
+        if let Some(ticket) = self.ticket.take() {
+            let change = self.gate.breaker().succeeded(&ticket, self.gate.now());
+            self.gate.tell(change, None);
+        }
+    }
+
+    /// Reports that the request has failed for good, with all that was tried. `incident` is what may
+    /// have made others fail with it; `details` are for the log.
+    pub fn failed(mut self, fault: Fault, incident: Option<BreakerIncident>, details: &dyn Error) {
+        let Some(ticket) = self.ticket.take() else { return };
+        let gate = &self.gate;
+        let change = gate.breaker().failed(&ticket, fault, incident, gate.now());
+        if fault == Fault::Auth {
+            let (server, error) = (&gate.server, chain(details));
+            tracing::warn!(mcp_server = %server, error, "server refuses our credentials");
+        }
+        gate.tell(change, Some(fault));
+    }
+}
+
+impl Drop for GatePass {
+    fn drop(&mut self) {
+        if let Some(ticket) = &self.ticket {
+            self.gate.breaker().cancelled(ticket, self.gate.now());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::breaker::BreakerState;
+
+    const SETTINGS: config::BreakerConfig =
+        config::BreakerConfig { failure_threshold: 1, cooldown: Duration::from_secs(30) };
+
+    fn tripped() -> Arc<BreakerGate> {
+        let gate = BreakerGate::new(ServerName::new("git").expect("a name"), SETTINGS);
+        gate.admit(Holder::SERVICE).expect("it passes").failed(
+            Fault::Other,
+            None,
+            &BreakerOpen { retry_in: Duration::ZERO },
+        );
+        gate
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_clock_brings_the_probe() {
+        let gate = tripped();
+        assert_eq!(
+            gate.admit(Holder::SERVICE).err(),
+            Some(BreakerOpen { retry_in: SETTINGS.cooldown })
+        );
+        tokio::time::advance(SETTINGS.cooldown).await;
+        gate.admit(Holder::SERVICE).expect("the probe").succeeded();
+        assert_eq!(gate.snapshot().state, BreakerState::Normal);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_permit_that_is_dropped_is_given_back() {
+        let gate = tripped();
+        tokio::time::advance(SETTINGS.cooldown).await;
+        let probe = gate.admit(Holder::SERVICE).expect("the probe");
+        assert!(gate.admit(Holder::SERVICE).is_err(), "one at a time");
+        drop(probe);
+        assert!(gate.admit(Holder::SERVICE).is_ok());
+    }
+}

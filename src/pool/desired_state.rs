@@ -1,0 +1,277 @@
+//! State that a session has only once, shared by many clients: the log level and the resources
+//! that are watched.
+//!
+//! Pure: what is wanted, what the server was told, and the next step from one to the other.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::protocol::{Era, LoggingLevel, Message, payloads::method};
+
+/// What the clients of one connection want of it, all together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClientDemand {
+    /// The lowest level that any of them has set.
+    pub level: Option<LoggingLevel>,
+    /// The resources that any of them watches.
+    pub uris: BTreeSet<String>,
+}
+
+/// What is wanted of a connection, and what its server was told.
+#[derive(Debug, Default)]
+pub(super) struct DesiredState {
+    /// Of the connection whose server was told.
+    generation: u64,
+    wanted: ClientDemand,
+    told: ClientDemand,
+    /// Subscriptions that the server refused, or did not answer, with the error objects as JSON text.
+    refused: BTreeMap<String, String>,
+}
+
+/// What to tell the server next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum ReconcileStep {
+    SetLevel(LoggingLevel),
+    Subscribe(String),
+    Unsubscribe(String),
+    /// Have these watched and no others, at a server of the era in which one subscription is for
+    /// all of them.
+    Watch(BTreeSet<String>),
+}
+
+impl ReconcileStep {
+    /// Returns the request, where it takes one.
+    pub(super) fn request(&self) -> Option<Message> {
+        let (method, params) = match self {
+            Self::SetLevel(level) => {
+                (method::LOGGING_SET_LEVEL, serde_json::json!({ "level": level.name() }))
+            }
+            Self::Subscribe(uri) => {
+                (method::RESOURCES_SUBSCRIBE, serde_json::json!({ "uri": uri }))
+            }
+            Self::Unsubscribe(uri) => {
+                (method::RESOURCES_UNSUBSCRIBE, serde_json::json!({ "uri": uri }))
+            }
+            Self::Watch(_) => return None,
+        };
+        Some(Message::request(method, Some(&params.to_string())))
+    }
+}
+
+impl DesiredState {
+    /// Takes in what is wanted from now on.
+    pub(super) fn set_demand(&mut self, wants: ClientDemand) {
+        // What nobody wants any more may be asked for again later.
+        self.refused.retain(|uri, _| wants.uris.contains(uri));
+        self.wanted = wants;
+    }
+
+    /// Tells whether anybody watches a resource.
+    pub(super) fn is_watched(&self) -> bool {
+        !self.wanted.uris.is_empty()
+    }
+
+    /// There is a new connection, whose server was told nothing yet.
+    pub(super) fn connected(&mut self, generation: u64) {
+        self.generation = generation;
+        self.told = ClientDemand::default();
+        self.refused.clear();
+    }
+
+    /// Returns the next step at a server of this era; `has` tells which capabilities it declared.
+    pub(super) fn next(&self, era: Era, has: impl Fn(&str) -> bool) -> Option<ReconcileStep> {
+        match era {
+            Era::Legacy => self.next_request(has),
+            // Each request says its own level.
+            Era::Modern => {
+                let is_new = |uri: &&String| !self.refused.contains_key(*uri);
+                let uris: BTreeSet<_> = self.wanted.uris.iter().filter(is_new).cloned().collect();
+                (has("resources") && uris != self.told.uris).then_some(ReconcileStep::Watch(uris))
+            }
+        }
+    }
+
+    fn next_request(&self, has: impl Fn(&str) -> bool) -> Option<ReconcileStep> {
+        // There is no way to unset a level: with nobody left who wants one, the noise ends.
+        let level = self.wanted.level.or(self.told.level.map(|_| LoggingLevel::Info));
+        if let Some(level) = level
+            && self.told.level != Some(level)
+            && has("logging")
+        {
+            return Some(ReconcileStep::SetLevel(level));
+        }
+        if !has("resources") {
+            return None;
+        }
+        let is_new = |uri: &&String| !self.refused.contains_key(*uri);
+        let added = self.wanted.uris.difference(&self.told.uris).find(is_new);
+        let removed = || self.told.uris.difference(&self.wanted.uris).next();
+        added
+            .map(|uri| ReconcileStep::Subscribe(uri.clone()))
+            .or_else(|| removed().map(|uri| ReconcileStep::Unsubscribe(uri.clone())))
+    }
+
+    /// Notes that a step was taken on the connection `generation`; `refusal` is an error object,
+    /// as JSON text. An answer may come when there is the next connection already.
+    pub(super) fn done(&mut self, generation: u64, step: &ReconcileStep, refusal: Option<&str>) {
+        if generation != self.generation {
+            return;
+        }
+        match step {
+            ReconcileStep::SetLevel(level) => self.told.level = Some(*level),
+            ReconcileStep::Subscribe(uri) => match refusal {
+                Some(error) => {
+                    self.refused.insert(uri.clone(), error.to_owned());
+                }
+                None => {
+                    self.told.uris.insert(uri.clone());
+                }
+            },
+            ReconcileStep::Unsubscribe(uri) => {
+                self.told.uris.remove(uri);
+            }
+            ReconcileStep::Watch(uris) => match refusal {
+                Some(error) => {
+                    let refusals = uris.iter().map(|uri| (uri.clone(), error.to_owned()));
+                    self.watched(generation, uris, refusals.collect());
+                }
+                None => self.watched(generation, uris, BTreeMap::new()),
+            },
+        }
+    }
+
+    /// Notes that the server tells of `uris` on the connection `generation`, but for those in
+    /// `refused`, whose error objects are JSON text.
+    pub(super) fn watched(
+        &mut self,
+        generation: u64,
+        uris: &BTreeSet<String>,
+        refused: BTreeMap<String, String>,
+    ) {
+        if generation == self.generation {
+            self.told.uris =
+                uris.iter().filter(|uri| !refused.contains_key(*uri)).cloned().collect();
+            self.refused.extend(refused);
+        }
+    }
+
+    /// Returns the error object with which a subscription was refused.
+    pub(super) fn refusal(&self, uri: &str) -> Option<String> {
+        self.refused.get(uri).cloned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wants(level: Option<LoggingLevel>, uris: &[&str]) -> ClientDemand {
+        ClientDemand { level, uris: uris.iter().map(|uri| (*uri).to_owned()).collect() }
+    }
+
+    /// Takes every step and returns what was taken.
+    fn settle(standing: &mut DesiredState) -> Vec<ReconcileStep> {
+        let mut steps = Vec::new();
+        while let Some(step) = standing.next(Era::Legacy, |_| true) {
+            standing.done(standing.generation, &step, None);
+            steps.push(step);
+        }
+        steps
+    }
+
+    #[test]
+    fn the_server_is_told_only_what_changes() {
+        let mut standing = DesiredState::default();
+        standing.set_demand(wants(Some(LoggingLevel::Debug), &["a", "b"]));
+        let subscribe = |uri: &str| ReconcileStep::Subscribe(uri.to_owned());
+        assert_eq!(
+            settle(&mut standing),
+            [ReconcileStep::SetLevel(LoggingLevel::Debug), subscribe("a"), subscribe("b")]
+        );
+
+        standing.set_demand(wants(Some(LoggingLevel::Debug), &["b", "c"]));
+        assert_eq!(
+            settle(&mut standing),
+            [subscribe("c"), ReconcileStep::Unsubscribe("a".to_owned())]
+        );
+
+        standing.set_demand(wants(None, &[]));
+        assert_eq!(
+            settle(&mut standing),
+            [
+                ReconcileStep::SetLevel(LoggingLevel::Info),
+                ReconcileStep::Unsubscribe("b".to_owned()),
+                ReconcileStep::Unsubscribe("c".to_owned())
+            ]
+        );
+        assert!(settle(&mut standing).is_empty());
+    }
+
+    #[test]
+    fn a_new_connection_is_told_everything_again() {
+        let mut standing = DesiredState::default();
+        standing.set_demand(wants(Some(LoggingLevel::Error), &["a"]));
+        let first = settle(&mut standing);
+        standing.connected(2);
+        assert_eq!(settle(&mut standing), first);
+    }
+
+    #[test]
+    fn what_the_last_server_has_taken_says_nothing_of_the_next() {
+        let mut standing = DesiredState::default();
+        standing.connected(1);
+        standing.set_demand(wants(None, &["a"]));
+        let step = standing.next(Era::Legacy, |_| true).expect("a step");
+        standing.connected(2);
+        standing.done(1, &step, None);
+        assert_eq!(standing.next(Era::Legacy, |_| true), Some(step));
+    }
+
+    #[test]
+    fn a_refused_subscription_is_not_asked_for_again_while_it_is_wanted() {
+        let mut standing = DesiredState::default();
+        standing.set_demand(wants(None, &["a"]));
+        let step = standing.next(Era::Legacy, |_| true).expect("a step");
+        standing.done(0, &step, Some("{}"));
+        assert_eq!(standing.next(Era::Legacy, |_| true), None);
+        assert_eq!(standing.refusal("a").as_deref(), Some("{}"));
+
+        standing.set_demand(wants(None, &[]));
+        standing.set_demand(wants(None, &["a"]));
+        assert_eq!(standing.next(Era::Legacy, |_| true), Some(step));
+    }
+
+    #[test]
+    fn a_server_without_sessions_is_told_all_at_once() {
+        let mut standing = DesiredState::default();
+        standing.set_demand(wants(Some(LoggingLevel::Debug), &["a", "b"]));
+        let step = standing.next(Era::Modern, |_| true).expect("a step");
+        let both = wants(None, &["a", "b"]).uris;
+        assert_eq!(step, ReconcileStep::Watch(both.clone()), "and no level");
+        assert_eq!(step.request().map(|_| ()), None);
+
+        standing.watched(0, &both, BTreeMap::from([("b".to_owned(), "{}".to_owned())]));
+        assert_eq!(standing.refusal("b").as_deref(), Some("{}"));
+        assert_eq!(standing.next(Era::Modern, |_| true), None, "not again");
+        standing.set_demand(wants(None, &["b"]));
+        let none = ReconcileStep::Watch(BTreeSet::new());
+        assert_eq!(standing.next(Era::Modern, |_| true), Some(none.clone()));
+        standing.done(0, &none, None);
+        assert_eq!(standing.next(Era::Modern, |_| true), None);
+        standing.set_demand(wants(None, &["c"]));
+        assert_eq!(standing.next(Era::Modern, |_| false), None, "it has no resources");
+        let step = standing.next(Era::Modern, |_| true).expect("a step");
+        standing.done(0, &step, Some("{}"));
+        assert_eq!(standing.refusal("c").as_deref(), Some("{}"), "nothing came of it");
+    }
+
+    #[test]
+    fn a_server_without_the_capability_is_told_nothing() {
+        let mut standing = DesiredState::default();
+        standing.set_demand(wants(Some(LoggingLevel::Debug), &["a"]));
+        assert_eq!(standing.next(Era::Legacy, |_| false), None);
+        assert_eq!(
+            standing.next(Era::Legacy, |capability| capability == "logging"),
+            Some(ReconcileStep::SetLevel(LoggingLevel::Debug))
+        );
+    }
+}

@@ -1,0 +1,288 @@
+//! A bounded number of seats, and the queue for them.
+//!
+//! ```text
+//!  ask ──▶ a seat is free and nobody waits? ──▶ seated
+//!              │ no
+//!              ▼
+//!            queue ──▶ the next holder when a seat is given back ──▶ seated
+//!                 └──▶ has waited for `reserve_after`, and there is a reserve ──▶ seated
+//! ```
+//!
+//! The queue is served round-robin over holders, and in its order inside each ([`FairQueue`]).
+//! Pure: time comes in as an argument.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use tokio::time::Instant;
+
+use crate::{
+    holder::{Account, Holder},
+    share::{FairQueue, QueueTicket},
+};
+
+/// How many seats there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PermitLimits {
+    /// For everybody.
+    pub(super) size: usize,
+    /// For those who have waited.
+    pub(super) reserve: usize,
+    /// For how long they must have.
+    pub(super) reserve_after: Duration,
+}
+
+/// The seats and the queue.
+#[derive(Debug)]
+pub(super) struct PermitQueue {
+    bounds: PermitLimits,
+    n_taken: usize,
+    queue: FairQueue<()>,
+    /// Since when each waits, by the numbers of their tickets: the first has waited the longest.
+    since: BTreeMap<u64, Instant>,
+}
+
+/// The answer to who asks for a seat.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum PermitReply {
+    /// Here it is.
+    Seated,
+    /// There is none yet.
+    Queued(QueueTicket),
+}
+
+impl PermitQueue {
+    /// Returns so many free seats.
+    pub(super) fn new(bounds: PermitLimits) -> Self {
+        Self { bounds, n_taken: 0, queue: FairQueue::default(), since: BTreeMap::new() }
+    }
+
+    /// Changes how many there are; nobody has to stand up.
+    pub(super) fn set_bounds(&mut self, bounds: PermitLimits) {
+        self.bounds = bounds;
+    }
+
+    /// Returns how many there are.
+    pub(super) fn bounds(&self) -> PermitLimits {
+        self.bounds
+    }
+
+    /// Returns how many are taken.
+    pub(super) fn n_taken(&self) -> usize {
+        self.n_taken
+    }
+
+    /// Returns how many wait.
+    pub(super) fn n_waiting(&self) -> usize {
+        self.queue.n_waiting()
+    }
+
+    /// Returns how many sit although there is no seat for them any more.
+    pub(super) fn n_surplus(&self) -> usize {
+        self.n_taken.saturating_sub(self.bounds.size + self.bounds.reserve)
+    }
+
+    /// Returns the holder that sits next.
+    pub(super) fn next(&self) -> Option<QueueTicket> {
+        self.queue.next_ticket()
+    }
+
+    /// Tells whether the account of `holder` has more than an equal share of the seats.
+    pub(super) fn is_above_share(&self, holder: Holder) -> bool {
+        // One more for what all clients share.
+        let n_accounts = self.queue.n_accounts() + 1;
+        self.queue.n_of_account(holder) * n_accounts > self.bounds.size
+    }
+
+    /// Asks for a seat.
+    pub(super) fn ask(&mut self, holder: Holder, now: Instant) -> PermitReply {
+        if self.queue.n_waiting() == 0 && self.n_taken < self.bounds.size {
+            self.n_taken += 1;
+            if is_counted(holder) {
+                self.queue.add(holder);
+            }
+            return PermitReply::Seated;
+        }
+        let ticket = self.queue.enqueue(holder, ());
+        self.since.insert(ticket.number(), now);
+        PermitReply::Queued(ticket)
+    }
+
+    /// Takes the seat of `holder` back.
+    pub(super) fn release(&mut self, holder: Holder) {
+        self.n_taken = self.n_taken.saturating_sub(1);
+        if is_counted(holder) {
+            self.queue.release(holder);
+        }
+    }
+
+    /// Takes out one that waits no longer; `false` when it was seated meanwhile.
+    pub(super) fn leave(&mut self, ticket: QueueTicket) -> bool {
+        self.since.remove(&ticket.number());
+        self.queue.remove(ticket).is_some()
+    }
+
+    /// Seats those that may sit now, and returns them in their order.
+    pub(super) fn seat(&mut self, now: Instant) -> Vec<QueueTicket> {
+        let mut seated = Vec::new();
+        while let Some((_, since)) = self.since.first_key_value() {
+            let has_waited = now.saturating_duration_since(*since) >= self.bounds.reserve_after;
+            let reserve = if has_waited { self.bounds.reserve } else { 0 };
+            if self.bounds.size + reserve <= self.n_taken {
+                break;
+            }
+            let Some((ticket, ())) = self.queue.dequeue() else { break };
+            if !is_counted(ticket.holder()) {
+                self.queue.release(ticket.holder());
+            }
+            self.since.remove(&ticket.number());
+            self.n_taken += 1;
+            seated.push(ticket);
+        }
+        seated
+    }
+}
+
+/// Tells whether the seats of `holder` count against it. A connection that all clients share counts
+/// for none of them.
+fn is_counted(holder: Holder) -> bool {
+    holder.account != Account::Service
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::holder::AccountMember;
+
+    const ONE: Holder = Holder { account: Account::User(1), member: AccountMember::Whole };
+    const OTHER: Holder = Holder { account: Account::User(2), member: AccountMember::Whole };
+    const AFTER: Duration = Duration::from_secs(5);
+
+    fn seats(size: usize, reserve: usize) -> PermitQueue {
+        PermitQueue::new(PermitLimits { size, reserve, reserve_after: AFTER })
+    }
+
+    #[track_caller]
+    fn queued(asked: PermitReply) -> QueueTicket {
+        match asked {
+            PermitReply::Queued(ticket) => ticket,
+            PermitReply::Seated => panic!("there was a seat"),
+        }
+    }
+
+    #[test]
+    fn who_came_first_sits_first_and_nobody_overtakes() {
+        let (mut seats, now) = (seats(1, 0), Instant::now());
+        assert_eq!(seats.ask(ONE, now), PermitReply::Seated);
+        let (first, second) = (queued(seats.ask(ONE, now)), queued(seats.ask(ONE, now)));
+
+        seats.release(ONE);
+        queued(seats.ask(ONE, now));
+        assert_eq!(seats.seat(now), [first]);
+
+        seats.release(ONE);
+        assert_eq!(seats.seat(now), [second]);
+    }
+
+    #[test]
+    fn a_client_with_many_seats_waits_behind_one_with_none_and_what_all_share_goes_before_both() {
+        let (mut seats, now) = (seats(2, 0), Instant::now());
+        assert_eq!(seats.ask(ONE, now), PermitReply::Seated);
+        assert_eq!(seats.ask(ONE, now), PermitReply::Seated);
+        assert!(seats.is_above_share(ONE) && !seats.is_above_share(OTHER));
+        let third = queued(seats.ask(ONE, now));
+        let other = queued(seats.ask(OTHER, now));
+        let shared = queued(seats.ask(Holder::SERVICE, now));
+
+        let mut order = Vec::new();
+        for holder in [ONE, OTHER, ONE] {
+            seats.release(holder);
+            order.extend(seats.seat(now));
+        }
+
+        assert_eq!(order, [other, shared, third]);
+    }
+
+    #[test]
+    fn who_leaves_the_queue_keeps_nobody_waiting() {
+        let (mut seats, now) = (seats(1, 0), Instant::now());
+        assert_eq!(seats.ask(ONE, now), PermitReply::Seated);
+        let (first, second) = (queued(seats.ask(ONE, now)), queued(seats.ask(ONE, now)));
+        assert!(seats.leave(first));
+        seats.release(ONE);
+        assert_eq!(seats.seat(now), [second]);
+        assert!(!seats.leave(second), "it sits already");
+    }
+
+    #[test]
+    fn the_reserve_is_for_those_who_have_waited() {
+        let (mut seats, now) = (seats(1, 1), Instant::now());
+        assert_eq!(seats.ask(ONE, now), PermitReply::Seated);
+        let (first, second) = (queued(seats.ask(ONE, now)), queued(seats.ask(ONE, now)));
+        assert!(seats.seat(now + AFTER - Duration::from_millis(1)).is_empty());
+        assert_eq!(seats.seat(now + AFTER), [first]);
+        assert!(seats.seat(now + 2 * AFTER).is_empty(), "the reserve is used up");
+
+        seats.release(ONE);
+        assert_eq!(seats.n_taken(), 1, "the reserve is given back first");
+        assert_eq!(seats.seat(now + AFTER), [second]);
+    }
+
+    #[test]
+    fn with_fewer_seats_nobody_has_to_stand_up() {
+        let (mut seats, now) = (seats(3, 0), Instant::now());
+        for _ in 0..3 {
+            assert_eq!(seats.ask(ONE, now), PermitReply::Seated);
+        }
+        seats.set_bounds(PermitLimits { size: 1, reserve: 0, reserve_after: AFTER });
+        assert_eq!((seats.n_taken(), seats.n_surplus()), (3, 2));
+        queued(seats.ask(ONE, now));
+        seats.release(ONE);
+        assert!(seats.seat(now).is_empty());
+    }
+
+    proptest! {
+        /// Never more sit than there are seats, the queue is served in its order, and nobody waits
+        /// beside a free seat.
+        #[test]
+        fn seats_are_neither_lost_nor_made(
+            size in 1_usize..4,
+            reserve in 0_usize..3,
+            steps in proptest::collection::vec((0_u8..4, 0_u64..4), 0..80),
+        ) {
+            let mut seats = seats(size, reserve);
+            let mut now = Instant::now();
+            let (mut n_sitting, mut waiting) = (0_usize, Vec::new());
+            for (step, seconds) in steps {
+                now += Duration::from_secs(seconds);
+                match step {
+                    0 | 1 => match seats.ask(ONE, now) {
+                        PermitReply::Seated => {
+                            prop_assert!(waiting.is_empty(), "overtaken");
+                            n_sitting += 1;
+                        }
+                        PermitReply::Queued(ticket) => waiting.push(ticket),
+                    },
+                    2 if n_sitting > 0 => {
+                        seats.release(ONE);
+                        n_sitting -= 1;
+                    }
+                    3 if !waiting.is_empty() => {
+                        let ticket = waiting.remove(waiting.len() / 2);
+                        prop_assert!(seats.leave(ticket));
+                    }
+                    _ => {}
+                }
+                let seated = seats.seat(now);
+                let first: Vec<QueueTicket> = waiting.drain(..seated.len()).collect();
+                prop_assert_eq!(&seated, &first, "not in the order of the queue");
+                n_sitting += seated.len();
+                prop_assert_eq!(seats.n_taken(), n_sitting);
+                prop_assert_eq!(seats.n_waiting(), waiting.len());
+                prop_assert!(n_sitting <= size + reserve);
+                prop_assert!(waiting.is_empty() || n_sitting >= size);
+            }
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Dials that nobody asked for: of a `keep-alive` server, or of one that clients watch something of.
+//!
+//! While requests pass the breaker, such a dial says nothing to it: requests judge the server. Once
+//! it has tripped, the first one after the cooldown is its probe.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::time;
+
+use super::{KeeperState, Supervisor};
+use crate::{
+    backoff::Backoff,
+    breaker::BreakerIncident,
+    config::defaults,
+    connection::ConnectionOwner,
+    holder::Holder,
+    pool::{breaker_gate::BreakerOpen, error::SlotError},
+};
+
+impl Supervisor {
+    /// Has the server dialled again in the background if it is to be there.
+    pub(super) fn schedule_reconnect(self: &Arc<Self>, state: &mut KeeperState) {
+        let is_enough = self.is_enough(state.n_redials_failed);
+        if self.is_wanted() && !state.is_redialling && !state.is_closing && !is_enough {
+            state.is_redialling = true;
+            let redial = Arc::clone(self).redial();
+            let closing = self.closing.clone();
+            self.origin.dialer.tasks().spawn(closing.run_until_cancelled_owned(redial));
+        }
+    }
+
+    /// Tells whether there is to be a connection although nobody asks for one.
+    fn is_wanted(&self) -> bool {
+        self.origin.declared.is_reconnected()
+            || (matches!(self.party, ConnectionOwner::Shared) && self.is_watched())
+    }
+
+    /// Tells whether no dial is to be made any more that nobody asks for.
+    fn is_enough(&self, n_redials_failed: u32) -> bool {
+        self.origin.declared.health.max_reconnects.is_some_and(|max| max <= n_redials_failed)
+    }
+
+    /// Dials again until it succeeds or is enough, or until nobody wants it any more, with growing
+    /// pauses.
+    async fn redial(self: Arc<Self>) {
+        loop {
+            time::sleep(self.pause()).await;
+            {
+                let mut state = self.state();
+                if !self.is_wanted() {
+                    state.is_redialling = false;
+                    return;
+                }
+            }
+            let outcome = self.probe().await;
+            // Decided under the lock, so that an end which comes at this moment is not missed.
+            let mut state = self.state();
+            if matches!(outcome, Err(SlotError::Closing(_))) || self.live().is_some() {
+                state.is_redialling = false;
+                return;
+            }
+            state.n_redials_failed = state.n_redials_failed.saturating_add(1);
+            if self.is_enough(state.n_redials_failed) {
+                state.is_redialling = false;
+                tracing::warn!(
+                    mcp_server = %self.name(), n_attempts = state.n_redials_failed,
+                    "server is left alone until a request asks for it"
+                );
+                return;
+            }
+        }
+    }
+
+    /// Dials as soon as the breaker lets it through, and reports to it if it had tripped.
+    async fn probe(self: &Arc<Self>) -> Result<(), SlotError> {
+        let permit = loop {
+            if self.live().is_some() {
+                // Made by a request: that there is one is no answer to a probe.
+                return Ok(());
+            }
+            match self.origin.gate.admit(Holder::SERVICE) {
+                Ok(permit) => break permit,
+                Err(BreakerOpen { retry_in }) => time::sleep(retry_in).await,
+            }
+        };
+        let outcome = self.lease(Holder::SERVICE, None).await.map(drop);
+        if permit.is_probe() {
+            match &outcome {
+                Ok(()) => permit.succeeded(),
+                Err(error @ SlotError::Dial { attempt, .. }) => {
+                    permit.failed(error.fault(), Some(BreakerIncident::Dial(*attempt)), error);
+                }
+                // Nobody knows how it would have been.
+                Err(_) => drop(permit),
+            }
+        }
+        outcome
+    }
+
+    /// Returns how long to wait before the next dial that nobody asked for.
+    fn pause(&self) -> Duration {
+        let mut state = self.state();
+        let backoff = state.backoff.get_or_insert_with(|| Backoff::new(defaults::RECONNECT_PAUSE));
+        backoff.pause(fastrand::f64())
+    }
+}

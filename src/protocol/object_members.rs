@@ -1,0 +1,247 @@
+//! The members of one JSON object as text, in their order.
+//!
+//! What a translation changes are members of an object; what is in the others is not looked at.
+
+use std::{borrow::Cow, fmt, vec};
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{Error as _, MapAccess, Visitor},
+};
+use serde_json::value::RawValue;
+
+/// The largest number of members of an object that is read. Ours: the protocol gives these objects a few
+/// members, and a member takes 60 bytes beside its text.
+const MEMBERS_MAX: usize = 100_000;
+
+/// The members of an object: at most 100,000.
+#[derive(Clone, Debug, Default)]
+pub struct ObjectMembers<'a>(Vec<(String, Cow<'a, str>)>);
+
+impl<'a> ObjectMembers<'a> {
+    /// Returns the members of `json`, if it is an object of at most 100,000 members. The protocol does
+    /// not say which of two members with the same name counts: both stay.
+    pub fn read(json: &'a str) -> Option<Self> {
+        serde_json::from_str(json).ok()
+    }
+
+    /// Returns the member `name` of `json`, as JSON text, if that is an object.
+    pub fn one(json: &'a str, name: &str) -> Option<&'a str> {
+        match Self::read(json)?.take(name)? {
+            Cow::Borrowed(value) => Some(value),
+            // What was just read is a part of what it was read from.
+            Cow::Owned(_) => None,
+        }
+    }
+
+    /// Returns the member `name` as JSON text.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(found, _)| found == name).map(|(_, value)| &**value)
+    }
+
+    /// Returns the member `name` where it is a string, unescaped. Half of a character that is written
+    /// as two escapes is a replacement character: some languages write such, and the rest is of use.
+    pub fn string(&self, name: &str) -> Option<String> {
+        let json = self.get(name).filter(|json| json.starts_with('"'))?;
+        serde_json::from_str(json).or_else(|_| serde_json::from_str(&whole(json))).ok()
+    }
+
+    /// Sets the member `name` to the JSON text `value`, in its place or at the end.
+    pub fn set(&mut self, name: &str, value: impl Into<Cow<'a, str>>) {
+        let value = value.into();
+        match self.0.iter_mut().find(|(found, _)| found == name) {
+            Some((_, old)) => *old = value,
+            None => self.0.push((name.to_owned(), value)),
+        }
+    }
+
+    /// Takes the member `name` out and returns it.
+    pub fn take(&mut self, name: &str) -> Option<Cow<'a, str>> {
+        let found = self.get(name).is_some().then(|| {
+            let place = self.0.iter().position(|(found, _)| found == name)?;
+            Some(self.0.remove(place).1)
+        });
+        // One that is there twice would come up again.
+        self.0.retain(|(found, _)| found != name);
+        found.flatten()
+    }
+
+    /// Edits the members of the object `name`, if it is one; without any left, it goes itself.
+    pub fn edit_object(&mut self, name: &str, edit: impl FnOnce(&mut ObjectMembers<'_>)) {
+        let Some(text) = self.get(name).map(str::to_owned) else { return };
+        let Some(mut inner) = ObjectMembers::read(&text) else { return };
+        edit(&mut inner);
+        if inner.is_empty() {
+            self.take(name);
+        } else {
+            self.set(name, inner.to_string());
+        }
+    }
+
+    /// Sets the member `name` of the object `object`, which is made where it is missing or none.
+    pub fn set_in_object(&mut self, object: &str, name: &str, value: &str) {
+        let text = self.get(object).unwrap_or("{}").to_owned();
+        let mut inner = ObjectMembers::read(&text).unwrap_or_default();
+        inner.set(name, value);
+        self.set(object, inner.to_string());
+    }
+
+    /// Returns the members and their values, as JSON text.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), &**value))
+    }
+
+    /// Returns the name of a member that is there twice. Looks at each pair of them.
+    pub fn repeated(&self) -> Option<&str> {
+        let mut others = self.0.iter();
+        while let Some((name, _)) = others.next() {
+            if others.clone().any(|(other, _)| other == name) {
+                return Some(name);
+            }
+        }
+        None
+    }
+
+    /// Tells whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl<'a> IntoIterator for ObjectMembers<'a> {
+    type Item = (String, Cow<'a, str>);
+    type IntoIter = vec::IntoIter<Self::Item>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+/// Returns JSON text with a replacement character for each half of one.
+fn whole(json: &str) -> String {
+    const ESCAPE: usize = "\\u0000".len();
+    let (mut whole, mut rest) = (String::with_capacity(json.len()), json);
+    while let Some(at) = rest.find('\\') {
+        whole.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let (shown, length) = match surrogate(rest) {
+            Some(0xd800..0xdc00) if surrogate(&rest[ESCAPE..]).is_some_and(|low| low >= 0xdc00) => {
+                (&rest[..2 * ESCAPE], 2 * ESCAPE)
+            }
+            Some(_) => ("\\ufffd", ESCAPE),
+            // The character behind it has no other meaning.
+            None => {
+                let length = rest.chars().take(2).map(char::len_utf8).sum();
+                (&rest[..length], length)
+            }
+        };
+        whole.push_str(shown);
+        rest = &rest[length..];
+    }
+    whole + rest
+}
+
+/// Returns the half of a character that JSON text begins with the escape of.
+fn surrogate(json: &str) -> Option<u16> {
+    let digits = json.strip_prefix("\\u")?.get(..4)?;
+    u16::from_str_radix(digits, 16).ok().filter(|unit| (0xd800..0xe000).contains(unit))
+}
+
+/// Writes the object as JSON text.
+impl fmt::Display for ObjectMembers<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("{")?;
+        for (index, (name, value)) in self.0.iter().enumerate() {
+            let comma = if index == 0 { "" } else { "," };
+            write!(f, "{comma}{}:{value}", serde_json::Value::from(name.as_str()))?;
+        }
+        f.write_str("}")
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for ObjectMembers<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+
+        impl<'de> Visitor<'de> for Reader {
+            type Value = ObjectMembers<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::new();
+                while let Some((name, value)) = map.next_entry::<String, &RawValue>()? {
+                    if members.len() == MEMBERS_MAX {
+                        return Err(A::Error::custom("too many members"));
+                    }
+                    members.push((name, Cow::Borrowed(value.get())));
+                }
+                Ok(ObjectMembers(members))
+            }
+        }
+
+        deserializer.deserialize_map(Reader)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_a_character_is_replaced_and_the_rest_of_the_text_stays() {
+        for (json, expected) in [
+            (r#""a\ud800b""#, "a\u{fffd}b"),
+            (r#""\udc00\ud83d\ude00\ud83d""#, "\u{fffd}\u{1f600}\u{fffd}"),
+            (r#""\ud83d\ud83d\ude00\\ud800\n""#, "\u{fffd}\u{1f600}\\ud800\n"),
+            (r#""\ud800\u0041ä""#, "\u{fffd}Aä"),
+        ] {
+            let object = format!(r#"{{"a":{json}}}"#);
+            let members = ObjectMembers::read(&object).expect("an object");
+            assert_eq!(members.string("a").as_deref(), Some(expected), "{json}");
+        }
+        assert_eq!(ObjectMembers::read(r#"{"a":7}"#).expect("an object").string("a"), None);
+    }
+
+    #[test]
+    fn what_is_not_touched_stays_as_it_is() {
+        let mut members =
+            ObjectMembers::read(r#"{ "a":1e400, "b" : [1.0],"c":"x\u0041"}"#).expect("an object");
+        assert_eq!(members.string("c").as_deref(), Some("xA"));
+        members.set("b", "2");
+        members.set("d", "{}");
+        assert_eq!(members.take("a").as_deref(), Some("1e400"));
+        assert_eq!(members.take("z"), None);
+        assert_eq!(members.to_string(), r#"{"b":2,"c":"x\u0041","d":{}}"#);
+    }
+
+    #[test]
+    fn only_an_object_has_members() {
+        for other in ["[]", "1", "null", "{", ""] {
+            assert!(ObjectMembers::read(other).is_none(), "{other}");
+        }
+        assert!(ObjectMembers::read("{}").expect("an object").is_empty());
+    }
+
+    #[test]
+    fn an_object_within_goes_with_its_last_member() {
+        let mut members =
+            ObjectMembers::read(r#"{"a":{"b":1,"c":1e400},"d":7}"#).expect("an object");
+        let without = |name| move |inner: &mut ObjectMembers<'_>| drop(inner.take(name));
+        members.edit_object("a", without("b"));
+        members.edit_object("d", without("b"));
+        members.edit_object("z", without("b"));
+        assert_eq!(members.to_string(), r#"{"a":{"c":1e400},"d":7}"#);
+        members.edit_object("a", without("c"));
+        assert_eq!(members.to_string(), r#"{"d":7}"#);
+    }
+
+    #[test]
+    fn a_member_that_is_there_twice_goes_with_both() {
+        let mut members = ObjectMembers::read(r#"{"a":1,"a":2,"b":3}"#).expect("an object");
+        assert_eq!(members.take("a").as_deref(), Some("1"));
+        assert_eq!(members.to_string(), r#"{"b":3}"#);
+    }
+}

@@ -1,0 +1,220 @@
+//! What a server says about itself, in the words of the other era.
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    Era, client_meta,
+    payloads::{ServerProfile, ServerProfileError, leave_out_notices},
+    task::{self, TaskCapability},
+    version,
+};
+
+/// The members of a result of `server/discover` that a result of `initialize` does not have.
+const MODERN_ONLY: [&str; 4] = ["resultType", "ttlMs", "cacheScope", "supportedVersions"];
+
+impl ServerProfile {
+    /// Reads the result of `server/discover`, as JSON text.
+    ///
+    /// # Errors
+    ///
+    /// [`ServerProfileError`] when it is none, or names no version without a handshake that we speak.
+    pub fn discovered(result: &str) -> Result<Self, ServerProfileError> {
+        let result: Map<String, Value> =
+            serde_json::from_str(result).map_err(|_| ServerProfileError::NoVersions)?;
+        let Some(Value::Array(versions)) = result.get("supportedVersions") else {
+            return Err(ServerProfileError::NoVersions);
+        };
+        if !versions.iter().any(|found| found == version::MODERN) {
+            let named = versions.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", ");
+            return Err(ServerProfileError::Version(named));
+        }
+        Ok(Self { protocol_version: version::MODERN.to_owned(), result })
+    }
+
+    /// Returns the server's name and version, if it says them.
+    pub fn server_info(&self) -> Option<&Value> {
+        let meta = || self.result.get("_meta")?.get(client_meta::SERVER_INFO);
+        self.result.get("serverInfo").or_else(meta)
+    }
+
+    /// Returns the result of `server/discover` for a client of the modern era, which may use every
+    /// version that we serve. Without a `standing` connection no notices are declared, and of tasks
+    /// those on `offer`, as in [`ServerProfile::for_client`].
+    pub fn for_modern_client(&self, is_standing: bool, offer: TaskCapability) -> Value {
+        let mut result = self.result.clone();
+        let mut meta = match result.remove("_meta") {
+            Some(Value::Object(meta)) => meta,
+            _ => Map::new(),
+        };
+        if let Some(info) = self.server_info() {
+            meta.insert(client_meta::SERVER_INFO.to_owned(), info.clone());
+        }
+        result.remove("protocolVersion");
+        result.remove("serverInfo");
+        result.insert("resultType".to_owned(), "complete".into());
+        result.insert("supportedVersions".to_owned(), json!(version::SERVED));
+        // What a server that shakes hands says of itself may change with its next connection.
+        result.entry("ttlMs").or_insert_with(|| 0.into());
+        result.entry("cacheScope").or_insert_with(|| "private".into());
+        if !meta.is_empty() {
+            result.insert("_meta".to_owned(), meta.into());
+        }
+        let capabilities = result.entry("capabilities").or_insert_with(|| json!({}));
+        if self.era() == Era::Legacy {
+            let has_tasks = self.has_tasks();
+            task::narrow(capabilities, TaskCapability::Nothing);
+            if has_tasks && let Value::Object(capabilities) = capabilities {
+                let extensions = capabilities.entry("extensions").or_insert_with(|| json!({}));
+                if let Value::Object(extensions) = extensions {
+                    extensions.insert(client_meta::TASKS.to_owned(), json!({}));
+                }
+            }
+        }
+        task::narrow(capabilities, offer);
+        if !is_standing {
+            leave_out_notices(capabilities);
+        }
+        Value::Object(result)
+    }
+
+    /// Turns the result of `server/discover` into one of `initialize`, but for the version.
+    pub(super) fn as_initialized(&self) -> Map<String, Value> {
+        let mut result = self.result.clone();
+        for member in MODERN_ONLY {
+            result.remove(member);
+        }
+        // A client needs a name to show.
+        let info = self.server_info().cloned();
+        let info = info.unwrap_or_else(|| json!({ "name": "unknown", "version": "unknown" }));
+        result.insert("serverInfo".to_owned(), info);
+        let capabilities = result.entry("capabilities").or_insert_with(|| json!({}));
+        task::narrow(capabilities, TaskCapability::Nothing);
+        if self.has_tasks() {
+            // Nobody can be told all of them: the extension has no list.
+            capabilities["tasks"] =
+                json!({ "cancel": {}, "requests": { "tools": { "call": {} } } });
+        }
+        if let Some(Value::Object(meta)) = result.get_mut("_meta") {
+            meta.remove(client_meta::SERVER_INFO);
+            if meta.is_empty() {
+                result.remove("_meta");
+            }
+        }
+        result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn discovered() -> ServerProfile {
+        ServerProfile::discovered(
+            r#"{"resultType":"complete","supportedVersions":["2026-07-28","2025-11-25"],"capabilities":{"tools":{"listChanged":true}},"instructions":"i","ttlMs":5,"cacheScope":"public","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","version":"1"}},"future":1}"#,
+        )
+        .expect("a profile")
+    }
+
+    #[test]
+    fn a_client_that_shakes_hands_sees_a_server_that_does() {
+        let profile = discovered();
+        assert_eq!(profile.era(), Era::Modern);
+        assert_eq!(
+            profile.for_client(Some("2025-06-18"), true, TaskCapability::ById),
+            json!({"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"s","version":"1"},"instructions":"i","future":1})
+        );
+        let bare =
+            ServerProfile::discovered(r#"{"supportedVersions":["2026-07-28"]}"#).expect("one");
+        let told = bare.for_client(None, false, TaskCapability::ById);
+        assert_eq!(told["serverInfo"]["name"], "unknown");
+        assert_eq!(told["capabilities"], json!({}));
+    }
+
+    #[test]
+    fn a_client_that_does_not_sees_one_that_does_not_either() {
+        let legacy = ServerProfile::read(
+            r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"s","version":"1"},"instructions":"i"}"#,
+        )
+        .expect("a profile");
+        assert_eq!(
+            legacy.for_modern_client(false, TaskCapability::ById),
+            json!({"resultType":"complete","supportedVersions":version::SERVED,"capabilities":{"tools":{}},"instructions":"i","ttlMs":0,"cacheScope":"private","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","version":"1"}}})
+        );
+        let modern = discovered().for_modern_client(true, TaskCapability::ById);
+        assert_eq!((&modern["ttlMs"], &modern["future"]), (&json!(5), &json!(1)));
+        assert_eq!(modern["_meta"][client_meta::SERVER_INFO]["name"], "s");
+        assert_eq!(modern["capabilities"]["tools"]["listChanged"], true);
+    }
+
+    #[test]
+    fn tasks_are_declared_in_the_words_of_the_clients_era_as_far_as_they_are_on_offer() {
+        let other = || json!({ "com.example/x": { "a": 1 } });
+        let calls = json!({ "tools": { "call": {} } });
+        let legacy = json!({
+            "protocolVersion": "2025-11-25",
+            "capabilities": {
+                "extensions": other(),
+                "tasks": { "list": {}, "cancel": {}, "requests": calls },
+            },
+        });
+        let legacy = ServerProfile::read(&legacy.to_string()).expect("a profile");
+        let mut extensions = other();
+        extensions[client_meta::TASKS] = json!({});
+        let modern = json!({
+            "supportedVersions": ["2026-07-28"],
+            "capabilities": { "extensions": extensions },
+        });
+        let modern = ServerProfile::discovered(&modern.to_string()).expect("a profile");
+        let told = |profile: &ServerProfile, offer| {
+            let to_legacy = &profile.for_client(None, true, offer)["capabilities"];
+            let to_modern = &profile.for_modern_client(true, offer)["capabilities"];
+            assert_eq!(to_modern["tasks"], Value::Null);
+            (to_legacy.clone(), to_modern["extensions"].clone())
+        };
+        let all = json!({ "list": {}, "cancel": {}, "requests": calls });
+        let by_id = json!({ "cancel": {}, "requests": calls });
+        for (profile, offer, tasks) in [
+            (&legacy, TaskCapability::All, all),
+            (&legacy, TaskCapability::ById, by_id.clone()),
+            (&modern, TaskCapability::ById, by_id),
+        ] {
+            let expected = json!({ "extensions": other(), "tasks": tasks });
+            assert_eq!(told(profile, offer), (expected, extensions.clone()), "{offer:?}");
+        }
+        for profile in [legacy, modern] {
+            let expected = json!({ "extensions": other() });
+            assert_eq!(told(&profile, TaskCapability::Nothing), (expected, other()));
+        }
+    }
+
+    #[test]
+    fn tasks_of_nothing_that_can_be_called_are_none() {
+        for capabilities in [
+            json!({ "tasks": {} }),
+            json!({ "tasks": 7, "extensions": 7 }),
+            json!({ "tasks": { "requests": { "tools": [] } } }),
+            json!(7),
+        ] {
+            let legacy = json!({ "protocolVersion": "2025-11-25", "capabilities": capabilities });
+            let legacy = ServerProfile::read(&legacy.to_string()).expect("a profile");
+            assert!(!legacy.has_tasks(), "{capabilities}");
+            let told = legacy.for_modern_client(true, TaskCapability::ById)["capabilities"].clone();
+            assert_eq!(told["tasks"], Value::Null, "{told}");
+        }
+    }
+
+    #[test]
+    fn a_server_without_our_version_is_no_modern_one() {
+        for (result, error) in [
+            ("{}", ServerProfileError::NoVersions),
+            ("[]", ServerProfileError::NoVersions),
+            (r#"{"supportedVersions":"2026-07-28"}"#, ServerProfileError::NoVersions),
+            (
+                r#"{"supportedVersions":["2027-01-01",7]}"#,
+                ServerProfileError::Version("2027-01-01".into()),
+            ),
+        ] {
+            assert_eq!(ServerProfile::discovered(result), Err(error), "{result}");
+        }
+    }
+}

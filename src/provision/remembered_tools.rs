@@ -1,0 +1,57 @@
+//! The tools that waiting servers had in an earlier run, ready to be searched. Pure.
+//!
+//! Each is compared with what is wanted by itself: all tools of a large server together have a word
+//! for everything.
+
+use std::sync::Arc;
+
+use crate::{
+    catalog::Listing,
+    config::defaults,
+    name::ServerName,
+    protocol::payloads::ListItem,
+    search::{AnalyzedServer, RankingStrategy, SearchIndex, SearchQuery, Thesaurus},
+};
+
+/// The tools that waiting servers had in an earlier run, ready to be searched.
+#[derive(Debug)]
+pub(super) struct RememberedTools {
+    /// By the position of each server among those that wait.
+    servers: Vec<(usize, ServerName, Listing)>,
+    index: SearchIndex,
+}
+
+impl RememberedTools {
+    /// Returns these tools, of servers by their position.
+    pub(super) fn new(servers: Vec<(usize, ServerName, Listing)>, thesaurus: &Thesaurus) -> Self {
+        let analyzed: Vec<_> = servers
+            .iter()
+            .map(|(_, name, tools)| {
+                Arc::new(AnalyzedServer::of(name.as_str(), "", tools.iter().map(ListItem::json)))
+            })
+            .collect();
+        let index = SearchIndex::new(&analyzed, thesaurus);
+        Self { servers, index }
+    }
+
+    /// Returns the tools that a search finds first, each with the position of its server.
+    pub(super) fn found(
+        &self,
+        text: &str,
+        strategy: RankingStrategy,
+    ) -> Vec<(usize, &ServerName, &ListItem)> {
+        let query = SearchQuery {
+            text,
+            strategy,
+            limit: defaults::SHORTLIST_MAX,
+            ..SearchQuery::default()
+        };
+        let hits = self.index.search(&query);
+        hits.iter()
+            .filter_map(|hit| {
+                let (at, name, tools) = self.servers.get(hit.place.server)?;
+                Some((*at, name, tools.get(hit.place.tool)?))
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,261 @@
+//! One server, analysed: the words of its tools, ready to be put into an index.
+//!
+//! Kept for as long as the server offers the same: a change of one server does not analyse the
+//! others again. Knows nothing of weights, meaning or other servers.
+
+use std::{collections::HashMap, fmt};
+
+use super::{
+    bigram_filter::BigramFilter,
+    definition::DefinitionText,
+    stemmer::Stemmer,
+    tokenizer::{self, TextKind},
+};
+
+/// How many words of one tool are kept. Ours: ten times those of a long definition.
+pub(super) const WORDS_MAX: usize = 2000;
+
+/// Where in a definition a word stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TextField {
+    /// In the tool's name.
+    Name,
+    /// In its title.
+    Title,
+    /// In its description.
+    Description,
+    /// In the names of its parameters, or among their values.
+    Parameters,
+    /// In the descriptions of its parameters.
+    Remarks,
+    /// In the name of its server.
+    Server,
+}
+
+impl TextField {
+    /// Those that stand in a definition, in the order in which [`AnalyzedTool`] has them.
+    pub(super) const OF_TOOL: [Self; 5] =
+        [Self::Name, Self::Title, Self::Description, Self::Parameters, Self::Remarks];
+
+    /// How many there are.
+    pub(super) const COUNT: usize = Self::OF_TOOL.len() + 1;
+
+    /// Returns its name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Name => "name",
+            Self::Title => "title",
+            Self::Description => "description",
+            Self::Parameters => "parameters",
+            Self::Remarks => "remarks",
+            Self::Server => "server",
+        }
+    }
+
+    fn manner(self) -> TextKind {
+        match self {
+            Self::Name | Self::Parameters | Self::Server => TextKind::Name,
+            Self::Title | Self::Description | Self::Remarks => TextKind::Prose,
+        }
+    }
+}
+
+impl fmt::Display for TextField {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The words of one server and its tools.
+pub struct AnalyzedServer {
+    /// The stems, in the order in which they came; words are kept as places in here.
+    pub(super) vocabulary: StemTable,
+    /// The words of the server's name.
+    pub(super) name: Box<[u32]>,
+    /// The words of its title and instructions.
+    pub(super) about: Box<[u32]>,
+    /// The tools, as the server orders them.
+    pub(super) tools: Box<[AnalyzedTool]>,
+}
+
+/// The words and the text of one tool.
+pub(super) struct AnalyzedTool {
+    /// Lower case: `server/tool`, the title and the description.
+    text: Box<str>,
+    /// The pairs of its name and its description.
+    pub(super) pairs: BigramFilter,
+    /// Where in `text` the tool's name begins, where it ends, and where the title does.
+    borders: [u32; 3],
+    /// The words, field by field.
+    words: Box<[u32]>,
+    /// Where the fields end in `words`.
+    ends: [u32; TextField::OF_TOOL.len()],
+}
+
+impl AnalyzedServer {
+    /// Analyses a server by its name, what it says about itself, and the definitions of its tools.
+    ///
+    /// `about` is its title and its instructions, `tools` are JSON. A definition that is none keeps
+    /// its place and is found by nothing but its server.
+    pub fn of<'a>(server: &str, about: &str, tools: impl Iterator<Item = &'a str>) -> Self {
+        let mut reader = Reader::default();
+        let name = reader.words(server, TextKind::Name, WORDS_MAX);
+        let about = reader.words(about, TextKind::Prose, WORDS_MAX);
+        let tools = tools.map(|json| reader.tool(server, &DefinitionText::read(json))).collect();
+        Self { vocabulary: reader.vocabulary.done(), name, about, tools }
+    }
+
+    /// Returns how many tools it has.
+    pub fn len(&self) -> usize {
+        self.tools.len()
+    }
+
+    /// Whether it has no tool.
+    pub fn is_empty(&self) -> bool {
+        self.tools.is_empty()
+    }
+}
+
+impl AnalyzedTool {
+    /// Returns `server/tool`, in lower case.
+    pub(super) fn path(&self) -> &str {
+        &self.text[..self.borders[1] as usize]
+    }
+
+    /// Returns the name of its server, in lower case.
+    pub(super) fn server(&self) -> &str {
+        // The last byte before the tool's name parts the two.
+        &self.text[..self.borders[0] as usize - 1]
+    }
+
+    /// Returns its name, in lower case.
+    pub(super) fn name(&self) -> &str {
+        &self.text[self.borders[0] as usize..self.borders[1] as usize]
+    }
+
+    /// Returns its title, in lower case.
+    pub(super) fn title(&self) -> &str {
+        &self.text[self.borders[1] as usize..self.borders[2] as usize]
+    }
+
+    /// Returns its description, in lower case.
+    pub(super) fn description(&self) -> &str {
+        &self.text[self.borders[2] as usize..]
+    }
+
+    /// Returns the words of each field.
+    pub(super) fn fields(&self) -> impl Iterator<Item = (TextField, &[u32])> {
+        let starts = [0].into_iter().chain(self.ends);
+        let spans = starts.zip(self.ends);
+        TextField::OF_TOOL
+            .into_iter()
+            .zip(spans)
+            .map(|(field, (start, end))| (field, &self.words[start as usize..end as usize]))
+    }
+}
+
+/// Stems, each once, one behind the other in memory.
+#[derive(Default)]
+pub(super) struct StemTable {
+    text: Box<str>,
+    ends: Box<[u32]>,
+}
+
+impl StemTable {
+    /// Returns all stems in their order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &str> {
+        let starts = [0].into_iter().chain(self.ends.iter().copied());
+        starts.zip(&self.ends).map(|(start, &end)| &self.text[start as usize..end as usize])
+    }
+}
+
+/// Turns text into places in a vocabulary that grows.
+#[derive(Default)]
+struct Reader {
+    stems: Stemmer,
+    vocabulary: Growing,
+    /// Words that were seen, with the places of their stems: most words of a server come often.
+    seen: HashMap<Box<str>, Option<u32>>,
+}
+
+#[derive(Default)]
+struct Growing {
+    places: HashMap<Box<str>, u32>,
+    text: String,
+    ends: Vec<u32>,
+}
+
+impl Growing {
+    fn place(&mut self, stem: &str) -> u32 {
+        if let Some(&place) = self.places.get(stem) {
+            return place;
+        }
+        let place = count(self.ends.len());
+        self.text.push_str(stem);
+        self.ends.push(count(self.text.len()));
+        self.places.insert(stem.into(), place);
+        place
+    }
+
+    fn done(self) -> StemTable {
+        StemTable { text: self.text.into(), ends: self.ends.into() }
+    }
+}
+
+impl Reader {
+    fn words(&mut self, text: &str, manner: TextKind, n_max: usize) -> Box<[u32]> {
+        let mut found = Vec::new();
+        tokenizer::each(text, manner, |word, _| {
+            if found.len() == n_max {
+                return;
+            }
+            let place = self.seen.get(word).copied().unwrap_or_else(|| {
+                let place = self.stems.of(word).map(|stem| self.vocabulary.place(&stem));
+                self.seen.insert(word.into(), place);
+                place
+            });
+            found.extend(place);
+        });
+        found.into()
+    }
+
+    fn tool(&mut self, server: &str, definition: &DefinitionText<'_>) -> AnalyzedTool {
+        let mut all = Vec::new();
+        let ends = TextField::OF_TOOL.map(|field| {
+            let text = match field {
+                TextField::Name => &*definition.name,
+                TextField::Title => &definition.title,
+                TextField::Description => &definition.description,
+                TextField::Parameters => &definition.parameters,
+                TextField::Remarks => &definition.remarks,
+                TextField::Server => "",
+            };
+            all.extend(self.words(text, field.manner(), WORDS_MAX - all.len()));
+            count(all.len())
+        });
+        let cut = |text| tokenizer::beginning(text, tokenizer::TEXT_BYTES_MAX).to_lowercase();
+        let mut text = cut(server);
+        text.push('/');
+        let borders = [&*definition.name, &definition.title].map(|part| {
+            let start = count(text.len());
+            text.push_str(&cut(part));
+            [start, count(text.len())]
+        });
+        let borders = [borders[0][0], borders[0][1], borders[1][1]];
+        text.push_str(&cut(&definition.description));
+        let pairs = BigramFilter::of(&text[borders[0] as usize..]);
+        AnalyzedTool { text: text.into(), pairs, borders, words: all.into(), ends }
+    }
+}
+
+/// Returns a length as it is kept. All lengths are bounded far below.
+fn count(length: usize) -> u32 {
+    u32::try_from(length).unwrap_or(u32::MAX)
+}
+
+impl fmt::Debug for AnalyzedServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.tools.iter().map(AnalyzedTool::path)).finish()
+    }
+}

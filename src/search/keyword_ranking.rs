@@ -1,0 +1,110 @@
+//! The plain ranking: which words of the query stand in a name or in a description.
+
+use memchr::memmem::Finder;
+
+use super::{ScorePart, analyzed_server::AnalyzedTool, bigram_filter::QueryPairs};
+
+/// What a word of the query is worth that is the name, stands in it, or in the description.
+/// Source: seed 000, its keyword search.
+const WORTH: [f64; 3] = [10.0, 5.0, 2.0];
+
+/// The confidence is the score by this and the number of words. Source: seed 000.
+const WORTH_MAX: f64 = 12.0;
+
+/// How many words of a query are looked for. Ours.
+const WORDS_MAX: usize = 64;
+
+/// The words of a query, as this ranking splits them.
+pub(super) struct KeywordQuery(Vec<Word>);
+
+struct Word {
+    text: String,
+    pairs: QueryPairs,
+    finder: Finder<'static>,
+}
+
+impl KeywordQuery {
+    /// Splits a query at white space.
+    pub(super) fn of(text: &str) -> Self {
+        let text =
+            super::tokenizer::beginning(text, super::tokenizer::TEXT_BYTES_MAX).to_lowercase();
+        let words = text.split_whitespace().take(WORDS_MAX);
+        let word = |word: &str| Word {
+            text: word.to_owned(),
+            pairs: QueryPairs::of(word),
+            finder: Finder::new(word).into_owned(),
+        };
+        Self(words.map(word).collect())
+    }
+
+    /// Calls `found` with each word that `tool` has, where it has it, and what that is worth.
+    pub(super) fn each_in(
+        &self,
+        tool: &AnalyzedTool,
+        mut found: impl FnMut(&str, KeywordHits, f64),
+    ) {
+        let [is_name, in_name, in_description] = WORTH;
+        for Word { text: word, finder, .. } in
+            self.0.iter().filter(|word| tool.pairs.may_have(&word.pairs))
+        {
+            let has = |text: &str| finder.find(text.as_bytes()).is_some();
+            if tool.name() == word {
+                found(word, KeywordHits::IsName, is_name);
+            } else if has(tool.name()) {
+                found(word, KeywordHits::InName, in_name);
+            }
+            if has(tool.description()) {
+                found(word, KeywordHits::InDescription, in_description);
+            }
+        }
+    }
+
+    /// Returns what all words together are worth in `tool`.
+    pub(super) fn score(&self, tool: &AnalyzedTool) -> f64 {
+        let mut score = 0.0;
+        self.each_in(tool, |_, _, worth| score += worth);
+        score
+    }
+
+    /// Returns what each word is worth in `tool`.
+    pub(super) fn parts(&self, tool: &AnalyzedTool) -> Vec<ScorePart> {
+        let mut parts = Vec::new();
+        self.each_in(tool, |word, found, score| {
+            let name = match found {
+                KeywordHits::IsName => format!("`{word}` is the name"),
+                KeywordHits::InName => format!("`{word}` in name"),
+                KeywordHits::InDescription => format!("`{word}` in description"),
+            };
+            parts.push(ScorePart { name, score });
+        });
+        parts
+    }
+
+    /// Whether the query is one word, which is the name of a tool.
+    ///
+    /// Such a tool comes first by what the word is worth.
+    pub(super) fn is_name_of(&self, tool: &AnalyzedTool) -> bool {
+        matches!(&self.0[..], [word] if word.text == tool.name())
+    }
+
+    /// Returns what no tool can be worth more than.
+    pub(super) fn most(&self) -> f64 {
+        #[expect(clippy::cast_precision_loss, reason = "a few words")]
+        let n_words = self.0.len() as f64;
+        n_words * WORTH_MAX
+    }
+
+    /// Returns how sure a score makes, between 0 and 1.
+    pub(super) fn confidence(&self, score: f64) -> f64 {
+        let most = self.most();
+        if most > 0.0 { (score / most).min(1.0) } else { 0.0 }
+    }
+}
+
+/// Where a word was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum KeywordHits {
+    IsName,
+    InName,
+    InDescription,
+}

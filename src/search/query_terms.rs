@@ -1,0 +1,155 @@
+//! A query as words with their senses.
+
+use super::{
+    ranking_weights::RankingWeights,
+    spelling_correction,
+    stemmer::Stemmer,
+    term_dictionary::TermDictionary,
+    tokenizer::{self, TextKind, WordForm},
+};
+
+/// How many words of a query count. Ours: a task in a few sentences has fewer.
+pub(super) const WORDS_MAX: usize = 64;
+
+/// A query as words with their senses.
+pub(super) struct QueryTerms {
+    pub(super) words: Vec<QueryWord>,
+}
+
+/// A word of a query.
+pub(super) struct QueryWord {
+    /// As it was written, or what was read for it.
+    pub(super) text: Box<str>,
+    /// Its stem, if any tool or the thesaurus knows it.
+    pub(super) stem: Option<u32>,
+    /// Whether it may be a value that is worked with: the name of a person or a place, which is
+    /// upper case in the middle of a sentence, or a number.
+    pub(super) is_value: bool,
+    /// How much it counts.
+    pub(super) weight: f32,
+    /// The concepts that it stands for, and how much.
+    pub(super) senses: Vec<(u32, f32)>,
+}
+
+impl QueryTerms {
+    /// Reads a query by words and concepts.
+    pub(super) fn read(text: &str, lexicon: &TermDictionary, weights: &RankingWeights) -> Self {
+        let mut this = Self::by_words(text, lexicon, weights);
+        for word in this.words.iter_mut().filter(|word| word.stem.is_none() && !word.is_value) {
+            if let Some((stem, number)) = spelling_correction::correct(&word.text, lexicon) {
+                (word.text, word.stem) = (stem.into(), Some(number));
+                word.weight = weights.corrected;
+            }
+        }
+        let numbers: Vec<u32> =
+            this.words.iter().map(|word| word.stem.unwrap_or(u32::MAX)).collect();
+        lexicon.senses(&numbers, true, |sense| {
+            let share = if sense.n_words == 1 { 1.0 } else { weights.phrase };
+            for word in &mut this.words[sense.at..sense.at + sense.n_words] {
+                word.stands_for(sense.concept, sense.weight * share);
+            }
+        });
+        this.once()
+    }
+
+    /// Reads a query by words alone.
+    pub(super) fn by_words(text: &str, lexicon: &TermDictionary, weights: &RankingWeights) -> Self {
+        let stems = Stemmer::default();
+        let mut found: Vec<QueryWord> = Vec::new();
+        let mut is_start = true;
+        for piece in tokenizer::beginning(text, tokenizer::TEXT_BYTES_MAX).split_whitespace() {
+            let is_name = !is_start && piece.trim_matches(is_mark).starts_with(char::is_uppercase);
+            is_start = piece.ends_with(['.', '!', '?', ':', ';']);
+            for (part, weight) in meanings(piece).into_iter().zip([1.0, weights.format]) {
+                tokenizer::each(part, TextKind::Prose, |word, form| {
+                    let Some(stem) = stems.of(word).filter(|_| found.len() < WORDS_MAX) else {
+                        return;
+                    };
+                    let stem = lexicon.find(&stem);
+                    let (is_beside, is_number) =
+                        (form == WordForm::Beside, tokenizer::is_number(word));
+                    // Of these only what somebody has can be asked for: a number is a value
+                    // mostly, and what stands beside a word is not what was written.
+                    if stem.is_none() && (is_beside || is_number) {
+                        return;
+                    }
+                    let weight = match (is_number, is_beside) {
+                        (true, _) => weight * weights.number,
+                        (false, true) => weight * weights.beside,
+                        (false, false) => weight,
+                    };
+                    let is_value = is_name || is_number || is_beside;
+                    let text = word.into();
+                    found.push(QueryWord { text, stem, is_value, weight, senses: Vec::new() });
+                });
+            }
+        }
+        Self { words: found }
+    }
+
+    /// Returns it with each word once, however often it is said.
+    pub(super) fn once(mut self) -> Self {
+        let mut seen = Vec::new();
+        self.words.retain(|word| {
+            let is_new = word.stem.is_none_or(|stem| !seen.contains(&stem));
+            seen.extend(word.stem);
+            is_new
+        });
+        self
+    }
+}
+
+impl QueryWord {
+    fn stands_for(&mut self, concept: u32, weight: f32) {
+        match self.senses.iter_mut().find(|(known, _)| *known == concept) {
+            Some((_, known)) => *known = known.max(weight),
+            None => self.senses.push((concept, weight)),
+        }
+    }
+}
+
+/// Returns what a piece of a query says about the tool.
+///
+/// Of an address: that it is one, and of which site. Of a path: that it is a file, and of which
+/// kind. The rest of both are values. Of a file's name: its words, and which kind it is of.
+fn meanings(piece: &str) -> [&str; 2] {
+    let trimmed = piece.trim_matches(is_mark);
+    if let Some((_, rest)) = trimmed.split_once("://") {
+        let host = rest.split('/').next().unwrap_or_default();
+        return ["url", host.rsplit('.').nth(1).unwrap_or_default()];
+    }
+    let extension = trimmed.rsplit_once('.').map(|(_, extension)| extension).unwrap_or_default();
+    let is_extension = (2..=5).contains(&extension.len())
+        && extension.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+    let is_rooted = trimmed.starts_with(['/', '~']);
+    match (is_rooted || trimmed.contains('/'), is_extension) {
+        (true, true) => ["file", extension],
+        (true, false) if is_rooted => ["file", ""],
+        // `and/or`, `GET/POST`: words that stand side by side.
+        (_, _) => [piece, ""],
+    }
+}
+
+/// Whether a character at the edge of a word is punctuation.
+fn is_mark(found: char) -> bool {
+    !found.is_alphanumeric() && !matches!(found, '/' | '~')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_addresses_and_paths_only_their_kind_is_read() {
+        for (piece, expected) in [
+            ("https://www.example.com/a/b?c", ["url", "example"]),
+            ("/srv/reports/final_draft.pptx.", ["file", "pptx"]),
+            ("(~/notes)", ["file", ""]),
+            ("notes/todo.txt", ["file", "txt"]),
+            ("read/write", ["read/write", ""]),
+            ("Hello,", ["Hello,", ""]),
+        ] {
+            assert_eq!(meanings(piece), expected);
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Numbers by place, of which few are set.
+
+/// Numbers by place, of which few are set: as quick as an array, and as quick to empty as it was
+/// to fill.
+#[derive(Default)]
+pub(super) struct SparseScores {
+    values: Vec<f32>,
+    set: Vec<u32>,
+}
+
+impl SparseScores {
+    /// Returns one with room for `length` places.
+    pub(super) fn new(length: usize) -> Self {
+        Self { values: vec![0.0; length], set: Vec::new() }
+    }
+
+    /// Returns the number at a place, which is 0 if it was not set.
+    pub(super) fn at(&self, place: u32) -> f32 {
+        self.values[place as usize]
+    }
+
+    /// Adds to the number at a place.
+    pub(super) fn add(&mut self, place: u32, value: f32) {
+        let known = self.touch(place);
+        *known += value;
+    }
+
+    /// Sets the number at a place unless it is larger.
+    pub(super) fn set_max(&mut self, place: u32, value: f32) {
+        let known = self.touch(place);
+        *known = known.max(value);
+    }
+
+    /// Takes back the number at a place.
+    pub(super) fn clear(&mut self, place: u32) {
+        self.values[place as usize] = 0.0;
+    }
+
+    /// Calls `found` with each number that is set, in the order of places, and empties this.
+    pub(super) fn drain(&mut self, mut found: impl FnMut(u32, f32)) {
+        self.set.sort_unstable();
+        for place in self.set.drain(..) {
+            let value = std::mem::take(&mut self.values[place as usize]);
+            if value > 0.0 {
+                found(place, value);
+            }
+        }
+    }
+
+    /// Returns the places that are set, in no order.
+    pub(super) fn places(&self) -> &[u32] {
+        &self.set
+    }
+
+    fn touch(&mut self, place: u32) -> &mut f32 {
+        let known = &mut self.values[place as usize];
+        if *known == 0.0 {
+            // A zero that was set is set again; it does no harm to be told of it twice.
+            self.set.push(place);
+        }
+        known
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_set_comes_out_in_order_and_nothing_is_left() {
+        let mut numbers = SparseScores::new(5);
+        numbers.add(3, 1.0);
+        numbers.add(1, 2.0);
+        numbers.add(3, 0.5);
+        numbers.set_max(1, 1.0);
+
+        let mut found = Vec::new();
+        numbers.drain(|place, value| found.push((place, value)));
+        assert_eq!(found, [(1, 2.0), (3, 1.5)]);
+        assert_eq!((numbers.at(3), numbers.places().len()), (0.0, 0));
+    }
+}

@@ -1,0 +1,297 @@
+//! The events of one answer, kept so that its client can read them again from where its stream broke.
+//!
+//! Pure: no clock, no I/O, no lock. What nobody has read is never dropped; whoever adds asks first
+//! whether there is room.
+
+use std::collections::VecDeque;
+
+use super::EventId;
+use crate::{config::defaults, protocol::ByteChunks};
+
+/// The events, and how far they are read.
+#[derive(Debug)]
+pub(super) struct Backlog {
+    life: u32,
+    /// The number of the last event.
+    last: u64,
+    /// The number of the last event that was read.
+    read: u64,
+    kept: VecDeque<ByteChunks>,
+    n_bytes: usize,
+    /// The reader that came last; others end.
+    reader: u64,
+    is_read: bool,
+    is_finished: bool,
+    /// A client came back after the last event, and so has it.
+    is_confirmed: bool,
+}
+
+/// What a reader finds.
+#[derive(Debug)]
+pub(super) enum BacklogRead {
+    Event(EventId, ByteChunks),
+    /// There is nothing yet.
+    Nothing,
+    /// There is nothing more, or somebody else reads.
+    End,
+}
+
+impl Backlog {
+    pub(super) fn new() -> Self {
+        Self {
+            life: EventId::new_life(),
+            last: 0,
+            read: 0,
+            kept: VecDeque::new(),
+            n_bytes: 0,
+            reader: 0,
+            is_read: false,
+            is_finished: false,
+            is_confirmed: false,
+        }
+    }
+
+    /// Adds an event. Of those that were read, only the last ones are kept.
+    pub(super) fn push(&mut self, message: ByteChunks) {
+        self.last += 1;
+        self.n_bytes += message.len();
+        self.kept.push_back(message);
+        self.drop_read(defaults::OUTBOX_EVENTS, defaults::OUTBOX_BYTES);
+    }
+
+    /// Drops events that were read until no more than so many are left, and so many bytes.
+    pub(super) fn drop_read(&mut self, n_events: usize, n_bytes: usize) {
+        while self.before_first() < self.read
+            && (self.kept.len() > n_events || self.n_bytes > n_bytes)
+        {
+            let dropped = self.kept.pop_front().map(|message| message.len());
+            self.n_bytes -= dropped.unwrap_or_default();
+        }
+    }
+
+    /// Says that no event comes any more.
+    pub(super) fn finish(&mut self) {
+        self.is_finished = true;
+    }
+
+    /// Tells whether another event may be added.
+    pub(super) fn has_room(&self) -> bool {
+        let unread = self.kept.iter().skip(self.n_read());
+        let n_bytes: usize = unread.map(ByteChunks::len).sum();
+        self.kept.len() - self.n_read() < defaults::UNREAD_EVENTS
+            && n_bytes < defaults::UNREAD_BYTES
+    }
+
+    /// Tells whether somebody reads.
+    pub(super) fn is_read(&self) -> bool {
+        self.is_read
+    }
+
+    /// Tells whether everything has come and was read. The client may not have got it: what was
+    /// written to a socket that is broken already is lost.
+    pub(super) fn is_fully_read(&self) -> bool {
+        self.is_finished && self.read == self.last
+    }
+
+    /// Tells whether the client has shown that it got everything.
+    pub(super) fn is_confirmed(&self) -> bool {
+        self.is_confirmed
+    }
+
+    /// Returns how much is kept, in bytes.
+    pub(super) fn n_bytes(&self) -> usize {
+        self.n_bytes
+    }
+
+    /// Tells whether an event is one of these.
+    pub(super) fn has(&self, id: EventId) -> bool {
+        id.life == self.life
+    }
+
+    /// Begins to read after the event `number`, or with the first one that is kept, and returns the
+    /// number of the reader.
+    pub(super) fn open(&mut self, number: u64) -> u64 {
+        self.reader += 1;
+        self.is_read = true;
+        self.read = number.clamp(self.before_first(), self.last);
+        self.is_confirmed |= self.is_finished && number == self.last;
+        self.reader
+    }
+
+    /// Ends the reading of whoever reads.
+    pub(super) fn end_reading(&mut self) {
+        self.reader += 1;
+        self.is_read = false;
+    }
+
+    /// Returns the id of the event that was read last.
+    pub(super) fn position(&self) -> EventId {
+        EventId { life: self.life, number: self.read }
+    }
+
+    /// Reads the next event.
+    pub(super) fn next(&mut self, reader: u64) -> BacklogRead {
+        if reader != self.reader {
+            return BacklogRead::End;
+        }
+        match self.kept.get(self.n_read()) {
+            Some(message) => {
+                self.read += 1;
+                BacklogRead::Event(self.position(), message.clone())
+            }
+            None if self.is_finished => BacklogRead::End,
+            None => BacklogRead::Nothing,
+        }
+    }
+
+    /// Ends the reading of `reader`, if nobody else has begun to.
+    pub(super) fn leave(&mut self, reader: u64) {
+        self.is_read &= reader != self.reader;
+    }
+
+    /// The number of the event before the first one that is kept.
+    fn before_first(&self) -> u64 {
+        self.last - self.kept.len() as u64
+    }
+
+    /// How many of the events that are kept were read.
+    fn n_read(&self) -> usize {
+        usize::try_from(self.read - self.before_first()).unwrap_or(usize::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn pieces(text: &'static str) -> ByteChunks {
+        Bytes::from_static(text.as_bytes()).into()
+    }
+
+    fn text(found: BacklogRead) -> String {
+        match found {
+            BacklogRead::Event(_, message) => String::from_utf8_lossy(&message.join()).into_owned(),
+            BacklogRead::Nothing => "nothing".into(),
+            BacklogRead::End => "end".into(),
+        }
+    }
+
+    #[test]
+    fn a_stream_that_broke_is_read_again_from_any_event_on() {
+        let mut backlog = Backlog::new();
+        let first = backlog.open(0);
+        let beginning = backlog.position();
+        for message in ["a", "b", "c"] {
+            backlog.push(pieces(message));
+        }
+        assert_eq!(
+            (text(backlog.next(first)), text(backlog.next(first))),
+            ("a".into(), "b".into())
+        );
+        backlog.leave(first);
+        assert!(!backlog.is_read());
+
+        let second = backlog.open(1);
+        assert_eq!(text(backlog.next(second)), "b");
+        assert_eq!(text(backlog.next(first)), "end", "another one reads now");
+        let third = backlog.open(beginning.number);
+        backlog.leave(second);
+        assert!(backlog.is_read(), "the third one does");
+        assert_eq!(text(backlog.next(third)), "a");
+        assert!(backlog.has(beginning) && !backlog.has(Backlog::new().position()));
+    }
+
+    #[test]
+    fn who_is_hung_up_on_reads_the_rest_when_it_is_back() {
+        let mut backlog = Backlog::new();
+        let first = backlog.open(0);
+        backlog.push(pieces("a"));
+        backlog.end_reading();
+        assert_eq!((text(backlog.next(first)), backlog.is_read()), ("end".into(), false));
+        let second = backlog.open(0);
+        assert_eq!(text(backlog.next(second)), "a");
+    }
+
+    #[test]
+    fn it_ends_when_it_is_finished_and_read() {
+        let mut backlog = Backlog::new();
+        let reader = backlog.open(0);
+        assert_eq!(text(backlog.next(reader)), "nothing");
+        backlog.push(pieces("a"));
+        backlog.finish();
+        assert!(!backlog.is_fully_read());
+        assert_eq!(
+            (text(backlog.next(reader)), text(backlog.next(reader))),
+            ("a".into(), "end".into())
+        );
+        assert!(backlog.is_fully_read());
+    }
+
+    #[test]
+    fn only_who_comes_back_after_the_last_event_has_got_it() {
+        let mut backlog = Backlog::new();
+        let reader = backlog.open(0);
+        backlog.open(0);
+        backlog.push(pieces("a"));
+        backlog.open(1);
+        backlog.finish();
+        backlog.next(reader);
+        assert!(!backlog.is_confirmed());
+        let again = backlog.open(0);
+        assert_eq!(text(backlog.next(again)), "a");
+        assert!(backlog.is_fully_read() && !backlog.is_confirmed());
+        let last = backlog.open(1);
+        assert_eq!(text(backlog.next(last)), "end");
+        assert!(backlog.is_confirmed());
+    }
+
+    #[test]
+    fn there_is_room_for_so_many_events_and_for_so_many_bytes() {
+        let mut many = Backlog::new();
+        while many.has_room() {
+            many.push(pieces("x"));
+        }
+        assert_eq!(many.last, defaults::UNREAD_EVENTS as u64);
+        let mut large = Backlog::new();
+        large.push(Bytes::from(vec![b'x'; defaults::UNREAD_BYTES]).into());
+        assert!(!large.has_room());
+        let reader = large.open(0);
+        large.next(reader);
+        assert!(large.has_room(), "it was read");
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_not_read_is_never_lost(
+            steps in prop::collection::vec((0..6u8, 8..defaults::UNREAD_BYTES), 1..60),
+        ) {
+            let mut backlog = Backlog::new();
+            let mut reader = backlog.open(0);
+            let (mut n_pushed, mut n_seen) = (0u64, 0u64);
+            for (step, size) in steps {
+                match step {
+                    0..=2 if backlog.has_room() => {
+                        n_pushed += 1;
+                        let mut message = vec![0; size];
+                        message[..8].copy_from_slice(&n_pushed.to_be_bytes());
+                        backlog.push(Bytes::from(message).into());
+                    }
+                    3 => {
+                        backlog.leave(reader);
+                        reader = backlog.open(n_seen);
+                    }
+                    _ => if let BacklogRead::Event(id, message) = backlog.next(reader) {
+                        n_seen += 1;
+                        prop_assert_eq!(id.number, n_seen);
+                        prop_assert_eq!(&message.join()[..8], n_seen.to_be_bytes());
+                    }
+                }
+                let most = defaults::OUTBOX_BYTES + defaults::UNREAD_BYTES;
+                prop_assert!(backlog.n_bytes <= most && n_seen <= n_pushed);
+            }
+        }
+    }
+}

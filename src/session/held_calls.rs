@@ -1,0 +1,227 @@
+//! Calls that are held while their clients find out what the server wants to know.
+//!
+//! A server of the legacy era asks its client in the middle of a call, and waits. A client of the
+//! modern era is asked with an answer, and comes back with another request. In between the call is
+//! kept here under a number that nobody can guess, which is all that the client's `requestState` has in
+//! it: what it stands for stays with us, so there is nothing in it that could be altered. It is good for
+//! the same request at the same server, once, and for [`defaults::INPUT_TIMEOUT`].
+//!
+//! Pure: time comes in as an argument.
+
+use std::collections::HashMap;
+
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use crate::{config::defaults, name::ServerName};
+
+/// What tells whether a request is another one sent again.
+pub(super) type RequestDigest = [u8; 32];
+
+/// What is held, by its number.
+#[derive(Debug)]
+pub(super) struct HeldCalls<T> {
+    /// What every state of ours begins with. The server may be a gateway of our kind, whose states
+    /// are none of ours.
+    form: String,
+    held: HashMap<Uuid, Entry<T>>,
+}
+
+#[derive(Debug)]
+struct Entry<T> {
+    server: ServerName,
+    digest: RequestDigest,
+    since: Instant,
+    held: T,
+}
+
+/// Why there is nothing to go on with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum HeldCallError {
+    /// It was never held, or not any more.
+    Unknown,
+    /// The state was given out for another request.
+    OtherRequest,
+}
+
+impl<T> Default for HeldCalls<T> {
+    fn default() -> Self {
+        let form = format!("metamcp.held.{}.", Uuid::new_v4().simple());
+        Self { form, held: HashMap::new() }
+    }
+}
+
+impl<T> HeldCalls<T> {
+    /// Tells whether we have given out `state`.
+    pub(super) fn is_known_state(&self, state: &str) -> bool {
+        state.starts_with(&self.form)
+    }
+
+    /// Holds a call to `server`, and returns the state to ask its client with; gives it back when
+    /// there is no room. Of `server_max` calls to the server the one held longest makes room, which is
+    /// returned: most likely its client never comes back.
+    pub(super) fn insert(
+        &mut self,
+        server: ServerName,
+        server_max: usize,
+        digest: RequestDigest,
+        held: T,
+        now: Instant,
+    ) -> Result<(String, Option<T>), T> {
+        let of_server = || self.held.iter().filter(|(_, entry)| entry.server == server);
+        let oldest = of_server().min_by_key(|(_, entry)| entry.since).map(|(number, _)| *number);
+        let oldest = oldest.filter(|_| of_server().count() >= server_max);
+        let gone = oldest.and_then(|oldest| self.held.remove(&oldest)).map(|entry| entry.held);
+        if self.held.len() >= defaults::PARKED_MAX {
+            return Err(held);
+        }
+        let number = Uuid::new_v4();
+        self.held.insert(number, Entry { server, digest, since: now, held });
+        Ok((format!("{}{}", self.form, number.simple()), gone))
+    }
+
+    /// Takes out the call that a request to `server` goes on with, and since when it is held.
+    pub(super) fn take(
+        &mut self,
+        state: &str,
+        server: &ServerName,
+        digest: &RequestDigest,
+        now: Instant,
+    ) -> Result<(T, Instant), HeldCallError> {
+        let number = state.strip_prefix(&self.form).and_then(|number| Uuid::try_parse(number).ok());
+        let number = number.ok_or(HeldCallError::Unknown)?;
+        let entry = self.held.get(&number).filter(|entry| !entry.is_over(now));
+        let entry = entry.ok_or(HeldCallError::Unknown)?;
+        if entry.server != *server || entry.digest != *digest {
+            return Err(HeldCallError::OtherRequest);
+        }
+        self.held
+            .remove(&number)
+            .map(|entry| (entry.held, entry.since))
+            .ok_or(HeldCallError::Unknown)
+    }
+
+    /// Takes out what nobody has come back for in time.
+    pub(super) fn expired(&mut self, now: Instant) -> Vec<T> {
+        self.held.extract_if(|_, entry| entry.is_over(now)).map(|(_, entry)| entry.held).collect()
+    }
+
+    /// Takes out the calls to `servers`.
+    pub(super) fn take_by_server(&mut self, servers: &[ServerName]) -> Vec<T> {
+        let taken = self.held.extract_if(|_, entry| servers.contains(&entry.server));
+        taken.map(|(_, entry)| entry.held).collect()
+    }
+
+    /// Takes out everything.
+    pub(super) fn clear(&mut self) -> Vec<T> {
+        self.held.drain().map(|(_, entry)| entry.held).collect()
+    }
+
+    /// Returns when the next one is over.
+    pub(super) fn next_expiry(&self) -> Option<Instant> {
+        self.held.values().map(|entry| entry.since + defaults::INPUT_TIMEOUT).min()
+    }
+}
+
+impl<T> Entry<T> {
+    fn is_over(&self, now: Instant) -> bool {
+        now >= self.since + defaults::INPUT_TIMEOUT
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    const DIGEST: RequestDigest = [7; 32];
+
+    fn server(name: &str) -> ServerName {
+        ServerName::new(name).expect("a name")
+    }
+
+    #[test]
+    fn of_a_server_that_is_no_more_all_calls_are_taken_out() {
+        let now = Instant::now();
+        let mut parked = HeldCalls::default();
+        for (name, held) in [("a", 1), ("b", 2), ("a", 3)] {
+            parked.insert(server(name), 9, DIGEST, held, now).expect("room");
+        }
+        let mut taken = parked.take_by_server(&[server("a"), server("c")]);
+        taken.sort_unstable();
+        assert_eq!((taken, parked.clear()), (vec![1, 3], vec![2]));
+    }
+
+    #[test]
+    fn a_call_is_gone_on_with_once_by_the_same_request() {
+        let now = Instant::now();
+        let mut parked = HeldCalls::default();
+        let state = parked.insert(server("a"), 9, DIGEST, "held", now).expect("room").0;
+        assert!(
+            parked.is_known_state(&state) && !HeldCalls::<()>::default().is_known_state(&state)
+        );
+
+        let mut take = |state: &str, name, digest| parked.take(state, &server(name), digest, now);
+        assert_eq!(take(&state, "b", &DIGEST), Err(HeldCallError::OtherRequest), "another server");
+        assert_eq!(
+            take(&state, "a", &[8; 32]),
+            Err(HeldCallError::OtherRequest),
+            "another request"
+        );
+        assert_eq!(take(&state, "a", &DIGEST), Ok(("held", now)), "a wrong guess costs nothing");
+        assert_eq!(take(&state, "a", &DIGEST), Err(HeldCallError::Unknown), "twice");
+    }
+
+    #[test]
+    fn a_state_that_was_altered_stands_for_nothing() {
+        let now = Instant::now();
+        let mut parked = HeldCalls::default();
+        let state = parked.insert(server("a"), 9, DIGEST, "held", now).expect("room").0;
+        for altered in ["", "x", &state[..state.len() - 1], &state[1..], &format!("{state}0")] {
+            assert_eq!(
+                parked.take(altered, &server("a"), &DIGEST, now),
+                Err(HeldCallError::Unknown)
+            );
+        }
+    }
+
+    #[test]
+    fn nobody_waits_for_a_client_for_ever() {
+        let now = Instant::now();
+        let mut parked = HeldCalls::default();
+        let state = parked.insert(server("a"), 9, DIGEST, "held", now).expect("room").0;
+        let end = now + defaults::INPUT_TIMEOUT;
+        assert_eq!(parked.next_expiry(), Some(end));
+        assert!(parked.expired(now).is_empty());
+        assert_eq!(parked.take(&state, &server("a"), &DIGEST, end), Err(HeldCallError::Unknown));
+        assert_eq!(parked.expired(end), ["held"]);
+        assert_eq!(parked.next_expiry(), None);
+    }
+
+    #[test]
+    fn only_so_many_are_held() {
+        let now = Instant::now();
+        let mut parked = HeldCalls::default();
+        for _ in 0..defaults::PARKED_MAX {
+            parked.insert(server("a"), usize::MAX, DIGEST, (), now).expect("room");
+        }
+        assert!(parked.insert(server("a"), usize::MAX, DIGEST, (), now).is_err());
+        assert_eq!(parked.clear().len(), defaults::PARKED_MAX);
+    }
+
+    #[test]
+    fn of_one_server_the_call_held_longest_makes_room() {
+        let now = Instant::now();
+        let mut parked = HeldCalls::default();
+        let mut put = |name, held, age| {
+            let since = now + Duration::from_secs(age);
+            parked.insert(server(name), 2, DIGEST, held, since).expect("room").1
+        };
+        assert_eq!(put("a", "second", 2), None);
+        assert_eq!(put("a", "first", 1), None);
+        assert_eq!(put("b", "other", 0), None);
+        assert_eq!(put("a", "third", 3), Some("first"));
+        assert_eq!(put("b", "another", 4), None);
+    }
+}

@@ -1,0 +1,190 @@
+//! Which session a request belongs to, by the id that it brings.
+
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::{Duration, SystemTime},
+};
+
+use tokio::time::Instant;
+
+use super::{ServerScope, Session, SessionRegistry, SessionScope, SessionTicket};
+use crate::{
+    config::{SessionMode, defaults},
+    connection::SessionOwner,
+    holder::Holder,
+    protocol::version,
+};
+
+/// Why a request belongs to no session although it must.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SessionLookupError {
+    /// It names none.
+    #[error("the request has no session id")]
+    Missing,
+    /// It names one that is none of ours, has ended, or was not used for too long.
+    #[error("the session is not known, or has ended")]
+    Unknown,
+}
+
+impl SessionRegistry {
+    /// Opens a session for a client that asks for protocol version `asked` and has these
+    /// capabilities, JSON text. It belongs to the account of `holder`.
+    pub fn open(
+        &self,
+        scope: ServerScope,
+        asked: Option<&str>,
+        capabilities: &str,
+        holder: Holder,
+    ) -> Arc<Session> {
+        if self.mode() == SessionMode::Off {
+            return Session::anonymous(scope, holder);
+        }
+        // What is no object is none of a client's capabilities.
+        let capabilities = if capabilities.starts_with('{') { capabilities } else { "{}" };
+        let version = version::negotiate(asked);
+        let id = self.seal.issue(&SessionTicket::new(unix_now(), version, capabilities));
+        self.insert(id.into(), scope, Some(version), capabilities, holder)
+    }
+
+    /// Returns the session of a request that brings `id`, or none, at a view with this scope.
+    ///
+    /// One that this process does not know begins with what its id says, if it is one of ours, and
+    /// belongs to the account of `holder`.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionLookupError`] where sessions are strict.
+    pub fn find(
+        &self,
+        id: Option<&str>,
+        scope: impl FnOnce() -> ServerScope,
+        holder: Holder,
+    ) -> Result<Arc<Session>, SessionLookupError> {
+        let mode = self.mode();
+        let id = match (mode, id) {
+            (SessionMode::Off, _) | (SessionMode::Lenient, None) => {
+                return Ok(Session::anonymous(scope(), holder));
+            }
+            (SessionMode::Strict, None) => return Err(SessionLookupError::Missing),
+            (SessionMode::Lenient | SessionMode::Strict, Some(id)) => id,
+        };
+        let is_strict = mode == SessionMode::Strict;
+        let now = Instant::now();
+        if let Some(known) = self.known(id, now)
+            && (known.version().is_some() || !is_strict)
+        {
+            known.touch(now, self.since);
+            return Ok(known);
+        }
+        match self.ticket(id) {
+            Some(ticket) if !is_strict || !self.has_ended(&ticket) => {
+                let SessionTicket { number: _, issued: _, version, capabilities } = &ticket;
+                let session = self.insert(id.into(), scope(), Some(version), capabilities, holder);
+                // Its client may have ended it at this moment.
+                if is_strict && self.has_ended(&ticket) {
+                    self.forget(id);
+                    return Err(SessionLookupError::Unknown);
+                }
+                Ok(session)
+            }
+            _ if is_strict => Err(SessionLookupError::Unknown),
+            _ if is_session_id(id) => Ok(self.insert(id.into(), scope(), None, "{}", holder)),
+            _ => Ok(Session::anonymous(scope(), holder)),
+        }
+    }
+
+    /// Ends the session `id` for good, as its client asks.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionLookupError`] where sessions are strict.
+    pub fn delete(&self, id: Option<&str>) -> Result<(), SessionLookupError> {
+        let is_strict = self.mode() == SessionMode::Strict;
+        match id {
+            None if is_strict => Err(SessionLookupError::Missing),
+            None => Ok(()),
+            Some(id) if self.end(id) || !is_strict => Ok(()),
+            Some(_) => Err(SessionLookupError::Unknown),
+        }
+    }
+
+    /// Ends the session `id`; `false` when there is none, or not any more.
+    pub fn end(&self, id: &str) -> bool {
+        // First, so that a request that comes meanwhile does not bring it back.
+        let is_new = self.ticket(id).is_some_and(|ticket| self.remember_ended(&ticket));
+        let is_known = self.forget(id);
+        is_new || is_known
+    }
+
+    /// Returns a session that this process knows and whose time is not over.
+    fn known(&self, id: &str, now: Instant) -> Option<Arc<Session>> {
+        let known = self.read().get(id).cloned()?;
+        if self.is_expired(&known, now) {
+            tracing::debug!("a session that was not used for its time is ended");
+            self.end(id);
+            return None;
+        }
+        Some(known)
+    }
+
+    /// Returns what an id of ours says that is not too old.
+    pub(super) fn ticket(&self, id: &str) -> Option<SessionTicket> {
+        let ticket = self.seal.read(id)?;
+        // One of the future is that of a replica with another clock.
+        let age = Duration::from_secs(unix_now().saturating_sub(ticket.issued));
+        (age <= defaults::SESSION_ID_AGE_MAX).then_some(ticket)
+    }
+
+    fn insert(
+        &self,
+        id: Arc<str>,
+        scope: ServerScope,
+        version: Option<&'static str>,
+        capabilities: &str,
+        holder: Holder,
+    ) -> Arc<Session> {
+        let key = self.n_keys.fetch_add(1, Ordering::Relaxed) + 1;
+        let owner = SessionOwner::new(key, capabilities);
+        let kind = SessionScope::Known { id: Arc::clone(&id), version, owner };
+        let session = Session::new(kind, scope, holder);
+        session.touch(Instant::now(), self.since);
+        let session = Arc::new(session);
+        let (session, evicted) = {
+            let mut by_id = self.write();
+            // Another request may have brought the same id meanwhile.
+            let session = Arc::clone(by_id.entry(id).or_insert(session));
+            // Those of running requests and streams are bounded by the connections of clients.
+            let n_passing = self.n_passing.load(Ordering::Relaxed);
+            let surplus = by_id.len().saturating_sub(n_passing) > defaults::SESSIONS_MAX;
+            let oldest = if surplus { super::registry::oldest(&by_id, &session) } else { None };
+            (session, oldest.and_then(|id| by_id.remove(&id)))
+        };
+        if let Some(evicted) = &evicted {
+            tracing::debug!("the session that was used longest ago makes room");
+            self.ended(evicted);
+        }
+        session
+    }
+
+    pub(super) fn forget(&self, id: &str) -> bool {
+        let forgotten = self.write().remove(id);
+        if let Some(session) = &forgotten {
+            self.ended(session);
+        }
+        forgotten.is_some()
+    }
+}
+
+/// Tells whether a client's id can be one. Source: MCP, "visible ASCII"; the length is ours.
+fn is_session_id(id: &str) -> bool {
+    (1..=defaults::SESSION_ID_BYTES_MAX).contains(&id.len())
+        && id.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+fn unix_now() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,282 @@
+//! The key that session ids are signed with: a credential, or one of our own that is made at the
+//! first start and kept in the state directory.
+
+use std::{
+    ffi::OsString,
+    fs, io,
+    io::Write as _,
+    os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _},
+    path::{Path, PathBuf},
+};
+
+use super::ticket::SessionSigner;
+use crate::{
+    config::{SecretValue, SessionConfig, SessionMode, defaults, secret::SecretError},
+    error_report::chain,
+    files,
+};
+
+/// The name of our own key in the state directory.
+const FILE: &str = "session.key";
+
+type Key = [u8; defaults::SESSION_KEY_BYTES];
+
+/// Why the key of the operator is of no use.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionKeyError {
+    /// The credential cannot be read.
+    #[error("read the key for session ids")]
+    Credential(#[source] SecretError),
+    /// Its content is too short.
+    #[error(
+        "`credential:{name}` has {n_bytes} bytes, and a key for session ids at least {}",
+        defaults::SESSION_KEY_BYTES
+    )]
+    TooShort {
+        /// The credential's name.
+        name: String,
+        /// How many it has.
+        n_bytes: usize,
+    },
+}
+
+/// Why there is no key of our own that outlives the process.
+#[derive(Debug, thiserror::Error)]
+enum NotKept {
+    #[error("there is no state directory: $STATE_DIRECTORY, $XDG_STATE_HOME and $HOME are not set")]
+    NoPlace,
+    #[error("use `{}`", path.display())]
+    Io { path: PathBuf, source: io::Error },
+    #[error("`{}` is not {} bytes long", path.display(), defaults::SESSION_KEY_BYTES)]
+    Damaged { path: PathBuf },
+    #[error("`{}` can be read or written by others, or is theirs", path.display())]
+    Exposed { path: PathBuf },
+}
+
+impl SessionKeyError {
+    /// What the operator can do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Credential(error) => error.hint(),
+            Self::TooShort { .. } => {
+                "Make one with `head -c 32 /dev/urandom`, or leave `listen.session_key` out."
+            }
+        }
+    }
+}
+
+impl NotKept {
+    fn hint(&self) -> &'static str {
+        match self {
+            Self::NoPlace => "Add `StateDirectory=` to the unit, or set $XDG_STATE_HOME.",
+            Self::Io { .. } => "Make the directory one that the service may write.",
+            Self::Damaged { .. } | Self::Exposed { .. } => "Remove the file: another one is made.",
+        }
+    }
+}
+
+impl SessionSigner {
+    /// Returns the seal of this service: with the key that `rules` name, else with its own.
+    ///
+    /// A key that cannot be kept is one for the life of the process, and said to be.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionKeyError`] when the operator's key cannot be used.
+    pub fn of_service(
+        rules: &SessionConfig,
+        credentials: Option<&Path>,
+    ) -> Result<Self, SessionKeyError> {
+        if let Some(name) = &rules.key {
+            return declared(name, credentials).map(|key| Self::new(&key));
+        }
+        let directory = state_directory().ok_or(NotKept::NoPlace);
+        let kept = directory.and_then(|directory| kept(&directory));
+        Ok(Self::new(&kept.unwrap_or_else(|error| {
+            // Without sessions there is nothing to sign.
+            if rules.mode != SessionMode::Off {
+                tracing::warn!(
+                    reason = chain(&error),
+                    hint = error.hint(),
+                    "sessions of clients do not outlive this process: the key of their ids is not kept"
+                );
+            }
+            random()
+        })))
+    }
+}
+
+/// Reads the operator's key. A newline at the end is an editor's, if there is enough before it.
+fn declared(name: &str, credentials: Option<&Path>) -> Result<Vec<u8>, SessionKeyError> {
+    let mut key =
+        SecretValue::read_credential(name, credentials).map_err(SessionKeyError::Credential)?;
+    if key.len() > defaults::SESSION_KEY_BYTES && key.ends_with(b"\n") {
+        key.pop();
+    }
+    match key.len() {
+        n_bytes if n_bytes < defaults::SESSION_KEY_BYTES => {
+            Err(SessionKeyError::TooShort { name: name.to_owned(), n_bytes })
+        }
+        _ => Ok(key),
+    }
+}
+
+/// Returns where a service in this environment keeps what is to outlive it.
+pub fn state_directory() -> Option<PathBuf> {
+    directory(|name| std::env::var_os(name))
+}
+
+/// Returns where the service may keep what is to outlive it.
+/// Source: systemd.exec(5), `StateDirectory=`, and the XDG base directories.
+fn directory(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    let absolute = |name: &str| {
+        let value = variable(name)?;
+        // systemd separates several by colons; the first one is the service's own.
+        let first = std::env::split_paths(&value).next()?;
+        first.is_absolute().then_some(first)
+    };
+    absolute("STATE_DIRECTORY")
+        .or_else(|| absolute("XDG_STATE_HOME").map(|home| home.join("metamcp")))
+        .or_else(|| absolute("HOME").map(|home| home.join(".local/state/metamcp")))
+}
+
+/// Reads our own key, which is made if there is none. Whoever makes it first has made it for all.
+fn kept(directory: &Path) -> Result<Key, NotKept> {
+    let path = directory.join(FILE);
+    let failed = |source| NotKept::Io { path: path.clone(), source };
+    match read(&path) {
+        Err(NotKept::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
+        found => return found,
+    }
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;
+    // Whole before it has its name: nobody ever reads a part of it.
+    let draft = directory.join(format!(".{FILE}.{}", uuid::Uuid::new_v4().simple()));
+    let made = make(&draft).and_then(|()| fs::hard_link(&draft, &path));
+    let removed = fs::remove_file(&draft);
+    match made {
+        Ok(()) => tracing::info!(path = %path.display(), "key for session ids made"),
+        // Another instance was faster: that one counts.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(failed(error)),
+    }
+    removed.map_err(failed)?;
+    read(&path)
+}
+
+fn make(path: &Path) -> io::Result<()> {
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(&random())?;
+    file.sync_all()
+}
+
+fn read(path: &Path) -> Result<Key, NotKept> {
+    let failed = |source| NotKept::Io { path: path.to_owned(), source };
+    let found = fs::symlink_metadata(path).map_err(failed)?;
+    let user = rustix::process::geteuid().as_raw();
+    if !found.is_file() || found.uid() != user || found.mode() & 0o077 != 0 {
+        return Err(NotKept::Exposed { path: path.to_owned() });
+    }
+    if found.len() != size_of::<Key>() as u64 {
+        return Err(NotKept::Damaged { path: path.to_owned() });
+    }
+    let key = files::bounded(path, size_of::<Key>() as u64).map_err(failed)?;
+    Key::try_from(key).map_err(|_| NotKept::Damaged { path: path.to_owned() })
+}
+
+/// Returns a key that nobody knows.
+fn random() -> Key {
+    let mut key = Key::default();
+    getrandom::fill(&mut key).expect("a system without randomness runs no service");
+    key
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    fn credential(content: &[u8]) -> Result<Vec<u8>, SessionKeyError> {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        fs::write(directory.path().join("k"), content).expect("written");
+        declared("k", Some(directory.path()))
+    }
+
+    #[test]
+    fn our_own_key_is_made_once_and_for_us_alone() {
+        let home = tempfile::tempdir().expect("a temporary directory");
+        let directory = home.path().join("state/metamcp");
+        let key = kept(&directory).expect("made");
+        assert_eq!(kept(&directory).expect("read"), key);
+        let mode = |path: &Path| fs::metadata(path).expect("there").mode() & 0o777;
+        assert_eq!((mode(&directory), mode(&directory.join(FILE))), (0o700, 0o600));
+        assert_eq!(fs::read_dir(&directory).expect("readable").count(), 1, "no draft is left");
+        assert_ne!(kept(home.path()).expect("made"), key, "it is random");
+    }
+
+    #[test]
+    fn all_that_start_at_once_have_one_key() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let keys: Vec<Key> = std::thread::scope(|scope| {
+            let starts: Vec<_> =
+                (0..16).map(|_| scope.spawn(|| kept(directory.path()).expect("a key"))).collect();
+            starts.into_iter().map(|start| start.join().expect("no panic")).collect()
+        });
+        assert!(keys.iter().all(|key| *key == keys[0]));
+        assert_eq!(fs::read_dir(directory.path()).expect("readable").count(), 1);
+    }
+
+    #[test]
+    fn a_key_that_others_know_or_that_is_none_is_not_used_and_not_replaced() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().join(FILE);
+        fs::write(&path, [1; 31]).expect("written");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("ours");
+        assert!(matches!(kept(directory.path()), Err(NotKept::Damaged { .. })));
+        fs::write(&path, [1; 32]).expect("written");
+        assert_eq!(kept(directory.path()).expect("whole"), [1; 32]);
+        for mode in [0o640, 0o604, 0o620] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("ours");
+            assert!(matches!(kept(directory.path()), Err(NotKept::Exposed { .. })), "{mode:o}");
+        }
+        fs::remove_file(&path).expect("ours");
+        std::os::unix::fs::symlink("/etc/hostname", &path).expect("ours");
+        assert!(matches!(kept(directory.path()), Err(NotKept::Exposed { .. })), "a link");
+        let nowhere = directory.path().join(FILE).join("below");
+        assert!(matches!(kept(&nowhere), Err(NotKept::Io { .. })));
+    }
+
+    #[test]
+    fn the_key_of_an_operator_may_be_any_bytes_of_enough_length() {
+        assert_eq!(credential(&[0xff; 32]).expect("long enough"), [0xff; 32]);
+        assert_eq!(credential(&[b'\n'; 32]).expect("not an editor's"), [b'\n'; 32]);
+        let mut line = vec![b'x'; 40];
+        line.push(b'\n');
+        assert_eq!(credential(&line).expect("long enough"), [b'x'; 40]);
+        let error = credential(b"short\n").expect_err("short");
+        assert!(error.to_string().contains("has 6 bytes"), "{error}");
+        assert!(error.hint().contains("/dev/urandom"));
+        let error = declared("k", None).expect_err("no directory");
+        assert!(error.hint().contains("LoadCredential="), "{}", error.hint());
+    }
+
+    #[test]
+    fn the_state_directory_is_that_of_the_manager_else_that_of_the_user() {
+        let found = |variables: &[(&str, &str)]| {
+            directory(|name| {
+                let value = variables.iter().find(|(known, _)| *known == name)?.1;
+                Some(value.into())
+            })
+        };
+        let home = ("HOME", "/home/u");
+        for (variables, expected) in [
+            (&[("STATE_DIRECTORY", "/s/a:/s/b"), home][..], Some("/s/a")),
+            (&[("XDG_STATE_HOME", "/x"), home], Some("/x/metamcp")),
+            (&[("XDG_STATE_HOME", "x"), home], Some("/home/u/.local/state/metamcp")),
+            (&[("STATE_DIRECTORY", ""), home], Some("/home/u/.local/state/metamcp")),
+            (&[], None),
+        ] {
+            assert_eq!(found(variables).as_deref(), expected.map(Path::new), "{variables:?}");
+        }
+    }
+}

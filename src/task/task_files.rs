@@ -1,0 +1,215 @@
+//! The files of the calls: one for each, so that a restart of the service forgets none.
+//!
+//! Everything here blocks. What cannot be kept costs a restart its memory and nothing else.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, Ordering},
+    time::SystemTime,
+};
+
+use uuid::Uuid;
+
+use super::TaskRecord;
+use crate::{config::defaults, files};
+
+/// The directory, below that of the service.
+const DIRECTORY: &str = "tasks";
+/// How the files end.
+const SUFFIX: &str = "task";
+/// How those end that cannot be read.
+const BROKEN: &str = "broken";
+
+/// Where the files of the calls are.
+#[derive(Debug, Default)]
+pub struct TaskFiles {
+    directory: Option<PathBuf>,
+    /// Somebody was told that the directory is of no use.
+    is_lamented: AtomicBool,
+}
+
+impl TaskFiles {
+    /// Returns the files below the directory `state`; without one nothing is kept.
+    pub fn in_directory(state: Option<&Path>) -> Self {
+        let directory = state.map(|state| state.join(DIRECTORY));
+        Self { directory, is_lamented: AtomicBool::new(false) }
+    }
+
+    /// Writes what is known of a call, for its owner alone.
+    pub fn write(&self, task: &TaskRecord) {
+        let Some(path) = self.path(&task.id) else { return };
+        let text = serde_json::to_vec(task).expect("our own values have string keys");
+        if let Err(error) = files::replace(&path, &text)
+            && !self.is_lamented.swap(true, Ordering::Relaxed)
+        {
+            // Said once, and not with every call.
+            tracing::warn!(path = %path.display(), %error, "tasks will not survive a restart");
+        }
+    }
+
+    /// Removes the files of these calls.
+    pub fn remove(&self, ids: &[String]) {
+        for path in ids.iter().filter_map(|id| self.path(id)) {
+            let _gone_or_never_there = fs::remove_file(path);
+        }
+    }
+
+    /// Reads the calls of earlier processes, no more than may be known: those that were written last. A
+    /// file that makes no sense is set aside with a warning.
+    pub fn read(&self) -> Vec<TaskRecord> {
+        let Some(directory) = &self.directory else { return Vec::new() };
+        files::tidy(directory, defaults::CACHE_DRAFT_AGE);
+        let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
+        let (mut tasks, mut n_broken) = (Vec::new(), 0);
+        let mut found: Vec<(Option<SystemTime>, PathBuf)> =
+            entries.flatten().map(|entry| (written(&entry), entry.path())).collect();
+        found.sort();
+        let paths: Vec<PathBuf> = found.into_iter().rev().map(|(_, path)| path).collect();
+        let ends = |path: &Path, suffix| path.extension().is_some_and(|found| found == suffix);
+        n_broken += paths.iter().filter(|path| ends(path, BROKEN)).count();
+        let mut n_forgotten = 0;
+        for path in paths.into_iter().filter(|path| ends(path, SUFFIX)) {
+            if tasks.len() >= defaults::TASKS_MAX {
+                n_forgotten += 1;
+                let _gone = fs::remove_file(&path);
+                continue;
+            }
+            match read(&path) {
+                Ok(task) => tasks.push(task),
+                Err(reason) => {
+                    tracing::warn!(path = %path.display(), reason, "task set aside");
+                    n_broken += 1;
+                    let _gone = match n_broken > defaults::TASK_FILES_BROKEN_MAX {
+                        true => fs::remove_file(&path),
+                        false => fs::rename(&path, path.with_extension(BROKEN)),
+                    };
+                }
+            }
+        }
+        if n_forgotten > 0 {
+            tracing::warn!(n_forgotten, "tasks forgotten: there are too many");
+        }
+        tasks
+    }
+
+    /// Returns the path of a call's file. Ids are ours, and words that no path has a meaning for.
+    fn path(&self, id: &str) -> Option<PathBuf> {
+        let id = Uuid::try_parse(id).ok()?;
+        Some(self.directory.as_ref()?.join(format!("{id}.{SUFFIX}")))
+    }
+}
+
+/// Returns when a file was written last.
+fn written(entry: &fs::DirEntry) -> Option<SystemTime> {
+    entry.metadata().ok()?.modified().ok()
+}
+
+/// Reads one file.
+fn read(path: &Path) -> Result<TaskRecord, String> {
+    let bytes = files::content(path, defaults::TASK_FILE_BYTES_MAX)
+        .map_err(|error| error.to_string())?
+        .ok_or("it is gone")?;
+    let task: TaskRecord = serde_json::from_slice(&bytes).map_err(|error| error.to_string())?;
+    let is_named = path.file_stem().is_some_and(|stem| stem == task.id.as_str())
+        && Uuid::try_parse(&task.id).is_ok();
+    match (is_named, task.status.has_ended() == task.ended_ms.is_some()) {
+        (false, _) => Err("it is about another task".to_owned()),
+        (_, false) => Err("it has ended and has not".to_owned()),
+        (true, true) => Ok(task),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs::File, os::unix::fs::PermissionsExt as _, time::Duration};
+
+    use super::*;
+    use crate::task::{TaskEnd, TaskStatus};
+
+    fn task() -> TaskRecord {
+        TaskRecord::new(Uuid::new_v4().to_string(), "git", "log", 7)
+    }
+
+    fn names(directory: &Path) -> Vec<String> {
+        let entries = fs::read_dir(directory.join(DIRECTORY)).expect("a directory").flatten();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.file_name().display().to_string()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn what_was_written_is_read_again_and_only_its_owner_may_read_it() {
+        let state = tempfile::tempdir().expect("a directory");
+        let shelf = TaskFiles::in_directory(Some(state.path()));
+        assert!(shelf.read().is_empty(), "there is nothing yet");
+        let (runs, mut ended) = (task(), task());
+        ended.end(TaskEnd::Result(r#"{"content":["ü\""]}"#.to_owned()), 9);
+        shelf.write(&runs);
+        shelf.write(&ended);
+        let found = fs::metadata(shelf.path(&runs.id).expect("a path")).expect("written");
+        assert_eq!(found.permissions().mode() & 0o777, 0o600);
+        let found = shelf.read();
+        assert!(found.len() == 2 && found.contains(&runs) && found.contains(&ended), "{found:?}");
+        shelf.remove(&[runs.id, "../../etc/passwd".to_owned(), task().id]);
+        assert_eq!(shelf.read(), [ended]);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_set_aside_and_the_rest_is_read() {
+        let state = tempfile::tempdir().expect("a directory");
+        let shelf = TaskFiles::in_directory(Some(state.path()));
+        let good = task();
+        shelf.write(&good);
+        let broken: Vec<String> = (0..3).map(|_| task().id).collect();
+        let whole = serde_json::to_string(&good).expect("JSON");
+        let wrong = whole.replace(&good.id, &broken[2]).replace("working", "completed");
+        for (id, text) in broken.iter().zip(["", whole.as_str(), wrong.as_str()]) {
+            fs::write(shelf.path(id).expect("a path"), text).expect("written");
+        }
+        assert_eq!(shelf.read(), std::slice::from_ref(&good));
+        let mut expected: Vec<String> = broken.iter().map(|id| format!("{id}.broken")).collect();
+        expected.push(format!("{}.task", good.id));
+        expected.sort();
+        assert_eq!(names(state.path()), expected);
+        for _ in 0..defaults::TASK_FILES_BROKEN_MAX {
+            fs::write(shelf.path(&task().id).expect("a path"), "{").expect("written");
+        }
+        shelf.read();
+        assert_eq!(names(state.path()).len(), defaults::TASK_FILES_BROKEN_MAX + 1);
+    }
+
+    #[test]
+    fn of_too_many_those_are_read_that_were_written_last() {
+        let state = tempfile::tempdir().expect("a directory");
+        let shelf = TaskFiles::in_directory(Some(state.path()));
+        let last = task();
+        shelf.write(&last);
+        let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(1);
+        for _ in 0..defaults::TASKS_MAX + 1 {
+            let task = task();
+            let path = shelf.path(&task.id).expect("a path");
+            fs::write(&path, serde_json::to_vec(&task).expect("JSON")).expect("written");
+            let file = File::options().write(true).open(&path).expect("there");
+            file.set_modified(long_ago).expect("aged");
+        }
+        let found = shelf.read();
+        assert_eq!(found.len(), defaults::TASKS_MAX);
+        assert!(found.contains(&last), "the last one may run");
+        assert_eq!(names(state.path()).len(), defaults::TASKS_MAX);
+    }
+
+    #[test]
+    fn without_a_directory_nothing_is_kept_and_nothing_fails() {
+        let nowhere = TaskFiles::in_directory(None);
+        nowhere.write(&task());
+        assert!(nowhere.read().is_empty());
+        let state = tempfile::tempdir().expect("a directory");
+        fs::write(state.path().join(DIRECTORY), "").expect("a file in its place");
+        let blocked = TaskFiles::in_directory(Some(state.path()));
+        blocked.write(&task());
+        assert!(blocked.read().is_empty());
+        assert_eq!(task().status, TaskStatus::Working);
+    }
+}

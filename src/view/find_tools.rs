@@ -1,0 +1,276 @@
+//! Tools of all servers, found by what they do or by pattern; the same for clients and operators.
+
+use std::{sync::Arc, time::Duration};
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::Views;
+use crate::{
+    call::CallError,
+    catalog::{CatalogSnapshot, KnownServer, UnreadServer},
+    config::defaults,
+    holder::Holder,
+    meta::{ToolId, describe::DescribedTool},
+    name::ServerName,
+    protocol::{RpcError, payloads::ListItem},
+    redact,
+    search::{
+        RankingStrategy, RelevanceTerms, ScoreExplanation, SearchHit, SearchPattern, SearchQuery,
+        ToolPosition,
+    },
+};
+
+/// What is looked for.
+#[derive(Clone, Debug, Default)]
+pub struct FindQuery<'a> {
+    /// What the tool should do, in words; all tools where it is absent.
+    pub text: Option<&'a str>,
+    /// Only tools of this server.
+    pub server: Option<&'a str>,
+    /// How tools are ranked; as is configured where it is absent.
+    pub strategy: Option<RankingStrategy>,
+    /// How many come before those that are wanted.
+    pub offset: usize,
+    /// How many are wanted.
+    pub limit: usize,
+    /// Whether each score is to be explained.
+    pub is_explained: bool,
+}
+
+/// What is known of the tools of all servers, at one moment.
+#[derive(Debug)]
+pub struct KnownTools {
+    /// What they are.
+    pub snapshot: Arc<CatalogSnapshot>,
+    /// Servers whose tools are not known.
+    unread: Vec<UnreadServer>,
+}
+
+/// What was found.
+#[derive(Debug)]
+pub struct FindResult {
+    /// What it was found in.
+    pub known: KnownTools,
+    /// The tools, best first; in the order of their servers where nothing was searched for.
+    pub tools: Vec<FoundTool>,
+    /// There are more of them.
+    pub has_more: bool,
+}
+
+/// A tool that was found.
+#[derive(Debug)]
+pub struct FoundTool {
+    /// Where it is.
+    pub place: ToolPosition,
+    /// How well it fits, in a unit of the strategy; absent where nothing was searched for.
+    pub score: Option<f64>,
+    /// How much of what is looked for it accounts for, from 0 to 1; while servers are still being read,
+    /// at most [`defaults::CONFIDENCE_MAX_UNREAD`].
+    pub confidence: Option<f64>,
+    /// The parts of the score, where they were asked for.
+    pub explanation: Option<ScoreExplanation>,
+}
+
+/// A tool as operators are shown it.
+#[derive(Debug, Serialize)]
+struct ShownTool<'a> {
+    server: &'a str,
+    tool: &'a str,
+    description: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    score: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    confidence: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    explanation: Option<&'a ScoreExplanation>,
+}
+
+impl Views {
+    /// Returns what is known of the tools of all servers. Those of which nothing is known are asked
+    /// first, for as long as [`CatalogConfig::learn`](crate::catalog::Catalog::learn) waits: longest for those
+    /// that `sought` is about.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub async fn known_tools(&self, sought: Option<&str>) -> KnownTools {
+        let sought = sought.map(RelevanceTerms::of);
+        let unread = self.catalog.learn(self.limits(), sought.as_ref()).await;
+        KnownTools { snapshot: self.catalog.snapshot().await, unread }
+    }
+
+    /// Looks for tools in what is `known`.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError`] where only those of a server are wanted that is not declared, or there is too much
+    /// to compute.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub async fn find(
+        &self,
+        holder: Holder,
+        known: KnownTools,
+        wish: &FindQuery<'_>,
+    ) -> Result<FindResult, CallError> {
+        if let Some(server) = wish.server
+            && self.pool.slot(server).is_none()
+        {
+            return Err(self.unknown_server(server));
+        }
+        let snapshot = &known.snapshot;
+        let only = wish.server.map(|server| snapshot.position(server));
+        let tools = match (wish.text, only) {
+            // Declared, and nothing is known of it.
+            (_, Some(None)) => Vec::new(),
+            (Some(text), only) => {
+                let strategy = wish.strategy.unwrap_or(self.config.load().search.strategy);
+                let embedder =
+                    self.catalog.embedder().filter(|_| strategy == RankingStrategy::Hybrid);
+                let vector = match &embedder {
+                    Some(embedder) => embedder.query(text).await,
+                    None => None,
+                };
+                let (text, snapshot) = (text.to_owned(), Arc::clone(snapshot));
+                let (offset, limit, is_explained) = (wish.offset, wish.limit, wish.is_explained);
+                let n_tools: usize = snapshot.servers().iter().map(|one| one.tools.len()).sum();
+                let bytes = n_tools * defaults::SEARCH_BYTES_PER_TOOL;
+                let searching = self.desk.compute(holder, bytes, move |_| {
+                    let query = SearchQuery {
+                        text: &text,
+                        strategy,
+                        // A client that makes up a cursor may begin anywhere.
+                        limit: offset.saturating_add(limit + 1),
+                        server: only.flatten(),
+                        vector: vector.as_deref(),
+                    };
+                    let hits = snapshot.search(&query);
+                    let shown = |hit: &SearchHit| FoundTool {
+                        place: hit.place,
+                        score: Some(hit.score),
+                        confidence: Some(hit.confidence),
+                        explanation: is_explained.then(|| snapshot.explain(&query, hit.place)),
+                    };
+                    hits.iter().skip(offset).map(shown).collect()
+                });
+                searching.await.map_err(|source| CallError::Overloaded { source })?
+            }
+            (None, only) => all_tools(snapshot, only.flatten())
+                .skip(wish.offset)
+                .take(wish.limit + 1)
+                .map(FoundTool::listed)
+                .collect(),
+        };
+        Ok(known.cut(tools, wish.limit))
+    }
+
+    /// Returns the tools that `pattern` is in, for an operator.
+    ///
+    /// # Errors
+    ///
+    /// [`RpcError`] when there is too much to compute.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub async fn grep(
+        &self,
+        pattern: SearchPattern,
+        limit: usize,
+    ) -> Result<FindResult, Box<RpcError>> {
+        let known = self.known_tools(None).await;
+        let snapshot = Arc::clone(&known.snapshot);
+        // How long it takes is for the pattern to say.
+        let places = move || snapshot.grep(&pattern, limit + 1);
+        let places = self.operator_compute(usize::MAX, move |_| places()).await?;
+        Ok(known.cut(places.into_iter().map(FoundTool::listed).collect(), limit))
+    }
+}
+
+fn all_tools(
+    snapshot: &CatalogSnapshot,
+    only: Option<usize>,
+) -> impl Iterator<Item = ToolPosition> {
+    let servers = snapshot.servers().iter().enumerate();
+    servers.filter(move |(server, _)| only.is_none_or(|only| only == *server)).flat_map(
+        |(server, known)| (0..known.tools.len()).map(move |tool| ToolPosition { server, tool }),
+    )
+}
+
+impl FoundTool {
+    fn listed(place: ToolPosition) -> Self {
+        Self { place, score: None, confidence: None, explanation: None }
+    }
+}
+
+impl KnownTools {
+    fn cut(self, mut tools: Vec<FoundTool>, limit: usize) -> FindResult {
+        let has_more = tools.len() > limit;
+        tools.truncate(limit);
+        for found in &mut tools {
+            found.confidence = found.confidence.map(|confidence| self.confidence(confidence));
+        }
+        FindResult { known: self, tools, has_more }
+    }
+
+    /// Returns the servers whose tools are not known, and why, fit to be shown.
+    pub fn unavailable(&self) -> impl Iterator<Item = (&ServerName, &str)> {
+        let shown = |reason| redact::cut(reason, defaults::QUOTE_BYTES_MAX);
+        self.unread.iter().map(move |unread| (&unread.server, shown(&unread.reason)))
+    }
+
+    /// Returns the servers that are still connecting, and for how long.
+    pub fn still_connecting(&self) -> impl Iterator<Item = (&ServerName, Duration)> {
+        self.unread.iter().filter_map(|unread| Some((&unread.server, unread.read_for?)))
+    }
+
+    /// Returns the confidence that a tool is what is looked for, as far as all servers were searched.
+    fn confidence(&self, among_the_read: f64) -> f64 {
+        match self.still_connecting().next() {
+            Some(_) => among_the_read.min(defaults::CONFIDENCE_MAX_UNREAD),
+            None => among_the_read,
+        }
+    }
+}
+
+impl FindResult {
+    /// Returns the tools with their servers and definitions.
+    pub fn each(&self) -> impl Iterator<Item = (&FoundTool, &KnownServer, &ListItem)> {
+        self.tools.iter().filter_map(|found| {
+            let (server, item) = self.known.snapshot.at(found.place)?;
+            Some((found, server, item))
+        })
+    }
+
+    /// Returns what was found as operators are shown it.
+    pub fn to_value(&self) -> Value {
+        let tools: Vec<ShownTool<'_>> = self
+            .each()
+            .map(|(found, server, item)| ShownTool {
+                server: server.name.as_str(),
+                tool: &item.key,
+                description: summary(server, item),
+                score: found.score,
+                confidence: found.confidence,
+                explanation: found.explanation.as_ref(),
+            })
+            .collect();
+        json!({
+            "generation": self.known.snapshot.generation, "tools": tools,
+            "hasMore": self.has_more, "unavailable": self.unavailable(),
+        })
+    }
+
+    /// Returns the servers whose tools are not known, and why, as operators are shown them.
+    pub fn unavailable(&self) -> Value {
+        let unavailable = self.known.unavailable();
+        unavailable.map(|(server, reason)| json!({ "server": server, "reason": reason })).collect()
+    }
+}
+
+fn summary(server: &KnownServer, item: &ListItem) -> String {
+    DescribedTool::new(ToolId::new(server.name.as_str(), &item.key), item.json()).summary()
+}

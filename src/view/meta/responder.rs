@@ -1,0 +1,222 @@
+//! What becomes of the result of one tool that was called through a tool of ours.
+
+use std::{sync::Arc, time::Duration};
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+use tokio::time::Instant;
+
+use super::{MetaReply, MetaState};
+use crate::{
+    call::{AttemptOutcome, CallContinuation, CallError, InputRefusal, NextAction},
+    compute_pool::StopFlag,
+    connection::ConnectionLimits,
+    era::TranslationError,
+    meta::{
+        self, ErrorObject, MetaBackend, ProgressReport, ToolId, ToolProgress,
+        arguments::RunArguments, field_selection::FieldSelection, result_document,
+    },
+    protocol::{
+        Message, ObjectMembers, RpcError,
+        jsonrpc::MessagePart,
+        payloads::ListItem,
+        rpc_error::{CAPABILITY_REQUIRED, URL_ELICITATION_REQUIRED},
+    },
+};
+
+/// What becomes of the result of the tool.
+pub(super) enum ResultForm {
+    /// The client gets it as it is, as far as it has asked for it.
+    AsItIs(FieldSelection),
+    /// It is part of an object, with what else was asked for.
+    Wrapped(Box<RunArguments>),
+}
+
+/// How long a call may take.
+#[derive(Clone, Copy)]
+pub(super) struct CallTimeouts {
+    pub(super) limits: ConnectionLimits,
+    /// What its client has given it, where that is less than the service would.
+    pub(super) given: Option<Duration>,
+}
+
+impl CallTimeouts {
+    /// Returns the error with the remedy of who set the bound.
+    pub(super) fn with_timeout_hint(&self, error: ErrorObject) -> ErrorObject {
+        match self.given {
+            Some(given) => error.with_timeout(given),
+            None => error,
+        }
+    }
+}
+
+/// Makes the answer to the client of what the server has said.
+pub(super) struct MetaResponder {
+    pub(super) desk: Arc<MetaState>,
+    pub(super) reply: MetaReply,
+    pub(super) id: ToolId,
+    pub(super) item: ListItem,
+    pub(super) form: ResultForm,
+    /// What goes in front of the result, if anything.
+    pub(super) warning: Option<String>,
+    pub(super) bounds: CallTimeouts,
+    /// How the client is told how far it is, if it wants to know.
+    pub(super) telling: Option<ToolProgress>,
+    pub(super) bytes_max: usize,
+    pub(super) since: Instant,
+}
+
+/// The structured value of `run_tool`.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Ran<'a> {
+    structured: Box<RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    backend: Option<MetaBackend<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mcp_result: Option<Box<RawValue>>,
+    duration_ms: u64,
+}
+
+/// Tells whether a client of the protocol must see an error as it is: it can do something about it
+/// that a model cannot.
+pub(super) fn is_for_client(error: &str) -> bool {
+    let code = RpcError::code_of(error);
+    matches!(code, Some(CAPABILITY_REQUIRED | URL_ELICITATION_REQUIRED))
+}
+
+/// Tells whether a result is none yet: the server wants to know something first.
+pub(super) fn is_question(result: &ObjectMembers<'_>) -> bool {
+    result.string("resultType").is_some_and(|kind| kind != "complete")
+}
+
+/// Returns how a tool has ended whose result this is; nothing where it has not.
+fn end_of(result: Option<&ObjectMembers<'_>>) -> Option<ProgressReport> {
+    match result {
+        Some(result) if is_question(result) => None,
+        Some(result) if result.get("isError") != Some("true") => Some(ProgressReport::COMPLETED),
+        Some(_) | None => Some(ProgressReport::FAILED),
+    }
+}
+
+/// Returns why a call of a tool got no answer; of one that may have run, also what to mind before it is
+/// called again.
+pub(super) fn lost(error: &CallError, item: &ListItem) -> ErrorObject {
+    let told = ErrorObject::from(error);
+    match error {
+        CallError::Failed { source, .. } if !source.is_unexecuted() => {
+            told.with_warnings(&meta::warnings(item.json()))
+        }
+        _ => told,
+    }
+}
+
+/// Tells whether it is the client that lacks something.
+pub(super) fn is_client_fault(error: &CallError) -> bool {
+    matches!(
+        error,
+        CallError::Unanswered {
+            source: InputRefusal::NoVisits | InputRefusal::Undeclared { .. },
+            ..
+        } | CallError::Untranslatable { source: TranslationError::TaskRequired, .. }
+    )
+}
+
+impl CallContinuation for MetaResponder {
+    fn start(&mut self) -> Vec<Message> {
+        self.telling.iter().map(ToolProgress::start).collect()
+    }
+
+    fn hears(&mut self, progress: &Message) -> bool {
+        self.telling.as_mut().is_none_or(|telling| telling.observe(progress))
+    }
+
+    fn turn(&mut self, outcome: Result<Message, CallError>, stop: &StopFlag) -> AttemptOutcome {
+        let mut end = Some(ProgressReport::FAILED);
+        let then = match outcome {
+            Ok(answer) => {
+                match (answer.part(MessagePart::Result), answer.part(MessagePart::Error)) {
+                    (Some(result), _) => {
+                        let members = ObjectMembers::read(result);
+                        end = end_of(members.as_ref());
+                        let result = self.result(result, members.as_ref(), stop);
+                        self.answer(&result)
+                    }
+                    (None, Some(error)) if is_for_client(error) => NextAction::Answer(answer),
+                    (None, error) => self
+                        .failed(ErrorObject::of_server(&self.id.server, error.unwrap_or("null"))),
+                }
+            }
+            Err(error) if is_client_fault(&error) => NextAction::Error(error),
+            Err(error) => self.failed(self.bounds.with_timeout_hint(lost(&error, &self.item))),
+        };
+        let told = self.telling.as_ref().zip(end).and_then(|(telling, end)| telling.end(end));
+        AttemptOutcome { notices: told.into_iter().collect(), then }
+    }
+
+    fn may_go_on(&self) -> bool {
+        false
+    }
+}
+
+impl MetaResponder {
+    /// Returns the result of the tool, which has these members, as the client gets it.
+    fn result(&self, result: &str, members: Option<&ObjectMembers<'_>>, stop: &StopFlag) -> String {
+        if members.is_some_and(is_question) {
+            return result.to_owned();
+        }
+        let result = match &self.form {
+            ResultForm::AsItIs(_) if members.is_none() => {
+                let error = ErrorObject::no_result(&self.id.server);
+                return error.about(&self.id).during(self.reply.tool).to_result();
+            }
+            ResultForm::AsItIs(fields) => fields.apply(result, stop),
+            ResultForm::Wrapped(run) => match self.wrapped(result, run) {
+                Ok(wrapped) => wrapped,
+                Err(error) => {
+                    return error.about(&self.id).during(self.reply.tool).to_result();
+                }
+            },
+        };
+        let shown = self.desk.shown(self.reply.tool, &self.id, result, self.bytes_max);
+        let warned =
+            self.warning.as_ref().and_then(|words| result_document::with_note(&shown, words));
+        warned.unwrap_or(shown)
+    }
+
+    /// Returns the result as part of an object.
+    fn wrapped(&self, result: &str, run: &RunArguments) -> Result<String, Box<ErrorObject>> {
+        let structured = match meta::ToolOutcome::read(&self.id.server, result) {
+            meta::ToolOutcome::Value(value) => value,
+            meta::ToolOutcome::Failed(error) => return Err(error),
+        };
+        let raw = |text: &str| RawValue::from_string(text.to_owned()).ok();
+        let null = || RawValue::from_string("null".to_owned()).expect("null is JSON");
+        let ran = Ran {
+            structured: raw(&structured).unwrap_or_else(null),
+            tool: if run.include_tool { raw(self.item.json()) } else { None },
+            backend: run.include_backend.then(|| MetaBackend::of(&self.id.server)),
+            mcp_result: if run.include_mcp_result { raw(result) } else { None },
+            duration_ms: u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX),
+        };
+        let ran = serde_json::to_string(&ran).expect("our own values have string keys");
+        // What is no text is shown as it is.
+        let mut blocks = vec![result_document::text_block(&ran)];
+        blocks.extend(meta::outcome::other_blocks(result));
+        Ok(format!(r#"{{"content":[{}],"structuredContent":{ran}}}"#, blocks.join(",")))
+    }
+
+    fn answer(&self, result: &str) -> NextAction {
+        match Message::parse_own(self.reply.render(result)) {
+            Ok(answer) => NextAction::Answer(answer),
+            Err(_) => self.failed(ErrorObject::no_result(&self.id.server)),
+        }
+    }
+
+    fn failed(&self, error: ErrorObject) -> NextAction {
+        let result = error.about(&self.id).during(self.reply.tool).to_result();
+        NextAction::Answer(self.reply.message(&result))
+    }
+}

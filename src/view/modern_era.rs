@@ -1,0 +1,331 @@
+//! What clients of the modern era ask that belongs to no server's answer: what there is, and what has
+//! changed.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use serde_json::{Value, json};
+use tokio::time::{Instant, timeout_at};
+
+use super::{RequestOutcome, View, Views, alias, direct, passthrough};
+use crate::{
+    call::{self, CallError},
+    config::defaults,
+    connection::{ConnectionLimits, SessionOwner},
+    era::{self, client_subscription::SubscriptionFilter},
+    name::{self, ServerName},
+    pool::{ClientDemand, OneShotClient, ServerSlot},
+    protocol::{
+        Era, LoggingLevel, Message, apps,
+        client_meta::SERVER_INFO,
+        jsonrpc::MessagePart,
+        parameter_headers::HeaderParameter,
+        payloads::{self, ServerProfile, method},
+        task::TaskCapability,
+        version,
+    },
+    session::{EphemeralSession, ServerScope, Session},
+};
+
+impl Views {
+    /// Answers what a view answers by itself in the modern era; everything else is as ever.
+    pub(super) async fn modern(
+        &self,
+        view: &View,
+        request: &Message,
+    ) -> Option<Result<RequestOutcome, CallError>> {
+        let asked = request.method().unwrap_or_default();
+        if method::NOT_MODERN.contains(&asked) {
+            return Some(Err(CallError::UnknownMethod {
+                method: asked.to_owned(),
+                hint: "Protocol version 2026-07-28 has no such method.",
+            }));
+        }
+        if asked != method::DISCOVER {
+            return None;
+        }
+        Some(self.discover(view).await.map(|found| {
+            let result = era::decorate(&found.to_string(), method::DISCOVER, None);
+            let id = request.part(MessagePart::Id).unwrap_or("null");
+            RequestOutcome::Answer(Message::response(id, &result))
+        }))
+    }
+
+    /// Returns what there is at `view`. Clients ask it first, and wait for nobody's start.
+    async fn discover(&self, view: &View) -> Result<Value, CallError> {
+        let server = match view {
+            View::Direct => {
+                return Ok(own_discovery(self.direct_capabilities(), direct::INSTRUCTIONS));
+            }
+            View::Meta => {
+                return Ok(own_discovery(self.meta_capabilities(), &self.meta_instructions()));
+            }
+            View::Passthrough { server, .. } => server,
+        };
+        let slot = self.slot_of(server)?;
+        let told = |profile: &ServerProfile| {
+            let is_everybodys = slot.has_fixed_connection() && !slot.is_per_session();
+            let tasks = if is_everybodys { slot.tasks() } else { TaskCapability::Nothing };
+            discovery(profile, is_everybodys, tasks)
+        };
+        if let Some(profile) = self.known(&slot).await {
+            return Ok(told(&profile));
+        }
+        // They are told to look again when it is there.
+        slot.note_omitted();
+        // What it said the last time, be it to another process.
+        if let Some(profile) = self.catalog.profile(server) {
+            return Ok(told(&profile));
+        }
+        self.catalog.mark_stale(&slot, None);
+        let mut capabilities = passthrough::stand_in_capabilities();
+        if !slot.has_fixed_connection() || slot.is_per_session() {
+            payloads::leave_out_notices(&mut capabilities);
+        }
+        Ok(own_discovery(capabilities, &passthrough::stand_in_instructions(server)))
+    }
+
+    /// Returns what a server has said of itself, if it is there at once.
+    async fn known(&self, slot: &Arc<ServerSlot>) -> Option<ServerProfile> {
+        let patience = defaults::DISCOVER_PATIENCE;
+        let limits = ConnectionLimits { silence: patience, total: patience };
+        let lease = call::connect(slot, Some(&self.onlooker), limits).await.ok()?;
+        lease.connection.profile().cloned()
+    }
+
+    /// Returns for whom lists are read: nobody knows a client of this era again, so that one who is
+    /// none looks for all of them where each client has its own connection.
+    pub(super) fn lister<'a>(&'a self, session: &'a Session) -> Option<&'a SessionOwner> {
+        session.owner().or_else(|| session.is_modern().then_some(&self.onlooker))
+    }
+
+    /// Returns the client of a request as one that has a connection of its own until it is answered,
+    /// where each client has one and this one cannot be told from others.
+    pub(super) async fn guest(
+        &self,
+        slot: &ServerSlot,
+        session: &Session,
+    ) -> Option<OneShotClient> {
+        let introduction = session.introduction().filter(|_| slot.is_per_session())?;
+        let guest = self.sessions.guest(&introduction.capabilities);
+        let wants = || ClientDemand { level: introduction.level, ..ClientDemand::default() };
+        // Boxed: those who are no guests need not have the room.
+        Box::pin(slot.set_demand(Some(guest.owner()), wants)).await;
+        Some(guest)
+    }
+
+    fn slot_of(&self, server: &ServerName) -> Result<Arc<ServerSlot>, CallError> {
+        self.pool.slot(server.as_str()).ok_or_else(|| self.unknown_server(server.as_str()))
+    }
+
+    /// Has the server of a request tell what the client wants to see of its log, while the request
+    /// runs. Others use the same connection, and the server knows one level.
+    pub(super) async fn request_log_level(
+        &self,
+        session: &Session,
+        server: &ServerName,
+        level: LoggingLevel,
+    ) -> Result<(), CallError> {
+        let Some(slot) = self.pool.slot(server.as_str()) else { return Ok(()) };
+        let live = slot.live(session.owner());
+        // One of the modern era is told with each request.
+        if !slot.has_fixed_connection()
+            || slot.is_per_session()
+            || live.as_ref().is_some_and(|live| live.era() == Era::Modern)
+        {
+            return Ok(());
+        }
+        let told = self.sessions.open_ephemeral(ServerScope::One(server.clone()), Some(level));
+        // A server that is not there yet must know it before it gets the request.
+        let _lease = match live {
+            Some(_) => None,
+            None => Some(call::connect(&slot, session.owner(), self.limits()).await?),
+        };
+        self.sessions.reconcile(told.session(), &slot).await;
+        session.hold(told);
+        Ok(())
+    }
+
+    /// Returns the arguments of a tool call that its headers must repeat, as far as the tool's schema
+    /// was read.
+    pub fn mirrored(&self, view: &View, request: &Message) -> Vec<HeaderParameter> {
+        let tool = request
+            .string(MessagePart::Name)
+            .filter(|_| request.method() == Some(method::TOOLS_CALL));
+        let Some(tool) = tool else { return Vec::new() };
+        match view {
+            View::Passthrough { server, .. } => {
+                let slot = self.pool.slot(server.as_str());
+                slot.map(|slot| slot.hints().mirrored(|known| known == tool)).unwrap_or_default()
+            }
+            View::Direct => {
+                let slot = name::split_qualified(&tool)
+                    .and_then(|(server, _)| self.pool.slot(server.as_str()));
+                let Some(slot) = slot else { return Vec::new() };
+                slot.hints().mirrored(|known| alias::exposed(slot.name(), known) == tool)
+            }
+            // Ours have none.
+            View::Meta => Vec::new(),
+        }
+    }
+
+    /// Opens what a client of `view` listens with. It hears everything; [`Views::accept_subscription`] says what
+    /// of it the client is told.
+    pub fn listen(&self, view: &View) -> EphemeralSession {
+        self.sessions.open_ephemeral(view.scope(), None)
+    }
+
+    /// Returns what of `asked` a client is told that listens with `listener`, and has its resources
+    /// watched.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: what is watched is so for as long as the listener is there.
+    pub async fn accept_subscription(
+        &self,
+        view: &View,
+        listener: &Session,
+        asked: &SubscriptionFilter,
+    ) -> SubscriptionFilter {
+        let (mut honoured, slot) = match view {
+            View::Meta => return asked.supported_by(&self.meta_capabilities()),
+            View::Direct => (asked.supported_by(&direct::capabilities()), None),
+            View::Passthrough { server, .. } => {
+                let slot = self.slot_of(server).ok();
+                // Of what happens on the connection of another client, or of each request, nobody
+                // else is told.
+                let slot =
+                    slot.filter(|slot| slot.has_fixed_connection() && !slot.is_per_session());
+                let Some(slot) = slot else { return SubscriptionFilter::default() };
+                let found = self.discover(view).await.unwrap_or_default();
+                (asked.supported_by(&found["capabilities"]), Some(slot))
+            }
+        };
+        let places = self.places(slot, &asked.uris).await;
+        let watching = places.iter().map(|(slot, uris)| async move {
+            let watched = self.watch_uris(listener, slot, uris).await.into_iter();
+            // Of a page, the client is told as it is listed.
+            let listed = |own: String| match view {
+                View::Direct => apps::exposed(slot.name().as_str(), &own).unwrap_or(own),
+                View::Meta | View::Passthrough { .. } => own,
+            };
+            watched.map(listed).collect::<Vec<_>>()
+        });
+        honoured.uris = futures_util::future::join_all(watching).await.concat();
+        honoured
+    }
+
+    /// Returns whose resources these are, of `slot` where that is known, and what those call them.
+    async fn places(
+        &self,
+        slot: Option<Arc<ServerSlot>>,
+        uris: &[String],
+    ) -> Vec<(Arc<ServerSlot>, Vec<String>)> {
+        if let Some(slot) = slot {
+            return vec![(slot, uris.to_vec())];
+        }
+        let mut places: BTreeMap<ServerName, (Arc<ServerSlot>, Vec<String>)> = BTreeMap::new();
+        let until = Instant::now() + defaults::SUBSCRIBE_PATIENCE;
+        for uri in uris.iter().take(defaults::WATCHED_MAX) {
+            let looking = self.place_of_resource(uri, None);
+            // What is known is found at once, also when the time is over.
+            let found = timeout_at(until, looking).await.ok().flatten();
+            let found =
+                found.filter(|(slot, _)| slot.has_fixed_connection() && !slot.is_per_session());
+            if let Some((slot, own)) = found {
+                let place = places.entry(slot.name().clone()).or_insert((slot, Vec::new()));
+                place.1.push(own);
+            }
+        }
+        places.into_values().collect()
+    }
+
+    /// Has resources of one server watched, and returns those that are.
+    async fn watch_uris(
+        &self,
+        listener: &Session,
+        slot: &Arc<ServerSlot>,
+        uris: &[String],
+    ) -> Vec<String> {
+        if uris.is_empty() {
+            return Vec::new();
+        }
+        let patience = defaults::SUBSCRIBE_PATIENCE;
+        let limits = ConnectionLimits { silence: patience, total: patience };
+        // Nobody else may ever need the connection. One that is not there in time is told later.
+        if let Ok(lease) = call::connect(slot, None, limits).await
+            && let Some(profile) = lease.connection.profile()
+            && !has_subscriptions(profile)
+        {
+            return Vec::new();
+        }
+        self.sessions.watch_all(listener, slot, uris).await
+    }
+}
+
+fn has_subscriptions(profile: &ServerProfile) -> bool {
+    let capabilities = profile.result.get("capabilities");
+    capabilities.is_some_and(|all| all["resources"]["subscribe"] == true)
+}
+
+/// Returns what a server says of itself, as a client of the modern era is told it. Without a
+/// connection that is everybody's, nobody is told of changes.
+fn discovery(profile: &ServerProfile, is_everybodys: bool, tasks: TaskCapability) -> Value {
+    let mut result = profile.for_modern_client(is_everybodys, tasks);
+    if let Some(capabilities) = result.get_mut("capabilities").and_then(Value::as_object_mut) {
+        // Log messages belong to a request, and need no memory.
+        let logging = profile.result.get("capabilities").and_then(|all| all.get("logging"));
+        capabilities.extend(logging.map(|logging| ("logging".to_owned(), logging.clone())));
+    }
+    result
+}
+
+/// Returns what we say of ourselves.
+fn own_discovery(capabilities: Value, instructions: &str) -> Value {
+    json!({
+        "supportedVersions": version::SERVED,
+        "capabilities": capabilities,
+        "instructions": instructions,
+        "_meta": { SERVER_INFO: payloads::implementation() },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn profile() -> ServerProfile {
+        let result = json!({
+            "protocolVersion": "2025-06-18",
+            "capabilities": {
+                "tools": { "listChanged": true }, "logging": {}, "tasks": {},
+                "resources": { "subscribe": true },
+            },
+            "serverInfo": { "name": "a", "version": "1" }, "instructions": "i", "_meta": { "x": 1 },
+        });
+        ServerProfile::read(&result.to_string()).expect("a profile")
+    }
+
+    #[test]
+    fn what_a_server_said_in_its_handshake_is_told_in_the_words_of_the_era() {
+        assert_eq!(
+            discovery(&profile(), true, TaskCapability::ById),
+            json!({
+                "resultType": "complete", "ttlMs": 0, "cacheScope": "private",
+                "supportedVersions": version::SERVED, "instructions": "i",
+                "capabilities": {
+                    "tools": { "listChanged": true }, "logging": {},
+                    "resources": { "subscribe": true },
+                },
+                "_meta": { "x": 1, SERVER_INFO: { "name": "a", "version": "1" } },
+            })
+        );
+    }
+
+    #[test]
+    fn where_nobody_could_be_told_of_changes_none_are_promised() {
+        assert_eq!(
+            discovery(&profile(), false, TaskCapability::Nothing)["capabilities"],
+            json!({ "tools": {}, "logging": {}, "resources": {} })
+        );
+    }
+}

@@ -1,0 +1,210 @@
+//! Requests about tasks, at the view of one server, and calls that an operator leaves to themselves.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::Value;
+use tokio::time::{Instant, timeout};
+
+use super::{RequestOutcome, Views};
+use crate::{
+    call::{self, CallError, Exchange},
+    config::defaults,
+    connection::ConnectionLimits,
+    era,
+    holder::Holder,
+    name::ServerName,
+    pool::{ConnectionLease, FinishedTask, OneShotClient, ServerSlot},
+    protocol::{
+        Era, Message,
+        jsonrpc::MessagePart,
+        payloads::{ListItem, ListKind},
+        task::{self, TaskCapability},
+    },
+    session::{ServerScope, Session},
+};
+
+/// Returns what of the tasks of the server of `slot` a client is told.
+pub(super) fn offered(slot: &ServerSlot, session: &Session) -> TaskCapability {
+    match slot.tasks() {
+        // Nobody knows the client again, and its connection ends with its request.
+        TaskCapability::All if session.is_modern() || session.id().is_none() => {
+            TaskCapability::Nothing
+        }
+        offer => offer,
+    }
+}
+
+impl Views {
+    /// Has the tools of a server listed before the first call of a client that takes tasks: a server
+    /// up to 2025-11-25 says there which of them are called as tasks or not at all.
+    pub(super) async fn learn_task_tools(&self, slot: &Arc<ServerSlot>, session: &Session) {
+        let takes_tasks = session
+            .introduction()
+            .is_some_and(|introduction| task::is_taken(&introduction.capabilities));
+        if takes_tasks && !slot.hints().is_read() {
+            let listing =
+                self.catalog.listing(slot, ListKind::Tools, self.lister(session), self.limits());
+            // Without a list, the server itself says what it wants.
+            let _is_known = timeout(defaults::LIST_PATIENCE, listing).await;
+        }
+    }
+
+    /// Hands a request about a task to its server, unless the task is one of ours.
+    pub(super) async fn about_task(
+        &self,
+        slot: Arc<ServerSlot>,
+        session: &Session,
+        request: &Message,
+    ) -> Result<RequestOutcome, CallError> {
+        if request.method() == Some(task::LIST) && offered(&slot, session) != TaskCapability::All {
+            return Err(CallError::UnknownMethod {
+                method: task::LIST.to_owned(),
+                hint: "Nobody is shown the tasks of others: keep the ids of your own.",
+            });
+        }
+        if !session.is_modern() {
+            let ours = task::id_of(request).and_then(|id| slot.finished().get(&id, Instant::now()));
+            if let Some(answer) = ours.and_then(|ours| about_finished(request, &ours)) {
+                return Ok(answer);
+            }
+        }
+        self.exchange(slot, session, request.clone()).await
+    }
+}
+
+/// A call that nobody waits for, on its way.
+pub struct BackgroundCall {
+    /// The call.
+    pub exchange: Box<Exchange>,
+    /// Keeps the connection in use that the server's task belongs to.
+    pub lease: Option<ConnectionLease>,
+}
+
+impl Views {
+    /// Returns the operator's call of a tool, `definition`, that is to go on for at most
+    /// `limits.total` without its caller: as a task of the server, kept there for `ttl`, where it has
+    /// tasks and the tool takes them. It counts for `holder`, who started it.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError`] when the server would have to be connected first, and is not.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: nothing was sent to the server yet but what a dial sends.
+    pub async fn call_in_background(
+        &self,
+        slot: Arc<ServerSlot>,
+        definition: &ListItem,
+        request: Message,
+        limits: ConnectionLimits,
+        ttl: Duration,
+        holder: Holder,
+    ) -> Result<BackgroundCall, CallError> {
+        let session = Session::anonymous(ServerScope::Every, holder);
+        // Where each client has a connection of its own, this is a client.
+        let guest = slot.is_per_session().then(|| self.sessions.guest("{}"));
+        let exchange = |request| {
+            let owner = guest.as_ref().map(OneShotClient::owner);
+            Exchange::new(
+                Arc::clone(&slot),
+                owner,
+                session.client(),
+                session.holder(),
+                request,
+                limits,
+            )
+        };
+        if guest.is_some() || offered(&slot, &session) == TaskCapability::Nothing {
+            let exchange = exchange(era::without_tasks(request)).of_guest(guest);
+            return Ok(BackgroundCall { exchange: Box::new(exchange), lease: None });
+        }
+        let lease = call::connect(&slot, None, limits).await?;
+        let profile = lease.connection.profile();
+        let is_task = profile.filter(|profile| profile.has_tasks()).is_some_and(|profile| {
+            // A modern server decides itself.
+            profile.era() == Era::Modern || task::is_taken_by_tool(definition.json())
+        });
+        if !is_task {
+            let exchange = exchange(era::without_tasks(request));
+            return Ok(BackgroundCall { exchange: Box::new(exchange), lease: None });
+        }
+        let wanted = format!(r#"{{"ttl":{}}}"#, ttl.as_millis());
+        let mut exchange = exchange(request.with_params(|params| params.set("task", wanted)));
+        exchange.carry_tasks();
+        Ok(BackgroundCall { exchange: Box::new(exchange), lease: Some(lease) })
+    }
+
+    /// Asks a server about one of its tasks, or for all that it has: `method` with `params`, JSON text,
+    /// in the words of the legacy era. Returns its answer. The request counts for `holder`.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError`] when there is no such server, or it gives no answer.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it cancels the request at the server.
+    pub async fn ask_about_task(
+        &self,
+        server: &str,
+        method: &str,
+        params: &str,
+        holder: Holder,
+    ) -> Result<Message, CallError> {
+        let slot = self.pool.slot(server).ok_or_else(|| self.unknown_server(server))?;
+        let request = Message::request(method, Some(params));
+        let session = Session::anonymous(ServerScope::Every, holder);
+        let ours = task::id_of(&request).and_then(|id| slot.finished().get(&id, Instant::now()));
+        if let Some(RequestOutcome::Answer(answer)) =
+            ours.and_then(|ours| about_finished(&request, &ours))
+        {
+            return Ok(Message::parse_own(answer).unwrap_or(request));
+        }
+        let client = session.client();
+        let mut exchange =
+            Exchange::new(slot, None, client, session.holder(), request, self.limits());
+        exchange.carry_tasks();
+        exchange.finish().await
+    }
+
+    /// Tells whether a server is connected now, so that asking it starts nothing; nothing where it is
+    /// not declared.
+    pub fn is_connected(&self, server: &str) -> Option<bool> {
+        Some(self.pool.slot(server)?.live(None).is_some_and(|connection| connection.is_live()))
+    }
+
+    /// Returns the connection to a server that all share, kept in use, if there is one now.
+    pub fn lease_of(&self, server: &str) -> Option<ConnectionLease> {
+        self.pool.slot(server)?.ready(None)
+    }
+
+    /// Returns the connected servers that list their tasks for whoever asks.
+    pub fn listing_tasks(&self) -> Vec<ServerName> {
+        let slots = self.pool.slots();
+        let lists = |slot: &&Arc<ServerSlot>| {
+            let live = slot.live(None).filter(|_| !slot.is_per_session());
+            let profile = live.as_ref().and_then(|connection| connection.profile());
+            profile.is_some_and(|profile| {
+                profile.era() == Era::Legacy
+                    && profile.result["capabilities"]["tasks"]["list"].is_object()
+            })
+        };
+        slots.values().filter(lists).map(|slot| slot.name().clone()).collect()
+    }
+}
+
+/// Answers a request about a task that was finished before its client knew of it.
+fn about_finished(request: &Message, ours: &FinishedTask) -> Option<RequestOutcome> {
+    let id = request.part(MessagePart::Id).unwrap_or("null");
+    let told: Value = serde_json::from_str(&ours.task).unwrap_or_default();
+    Some(RequestOutcome::Answer(match request.method()? {
+        task::GET => Message::response(id, &ours.task),
+        task::RESULT => {
+            let task = told["taskId"].to_string();
+            Message::response(id, &task::related(&ours.result, &task))
+        }
+        task::CANCEL => task::ended(told["status"].as_str().unwrap_or_default()).render(Some(id)),
+        _ => return None,
+    }))
+}

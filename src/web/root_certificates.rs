@@ -1,0 +1,36 @@
+//! Whose certificates are believed.
+
+use std::{io, sync::Arc};
+
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+
+use super::WebError;
+use crate::tls;
+
+/// Trusts whom the system trusts: the issuers in `$SSL_CERT_FILE` and `$SSL_CERT_DIR`, or where
+/// distributions keep them.
+pub(super) fn system() -> Result<ClientConfig, WebError> {
+    let found = rustls_native_certs::load_native_certs();
+    let mut roots = RootCertStore::empty();
+    // One that cannot be read is one issuer less.
+    let (n_added, _n_ignored) = roots.add_parsable_certificates(found.certs);
+    if n_added == 0 {
+        let first = found.errors.into_iter().next();
+        let source = first.map_or_else(|| io::ErrorKind::NotFound.into(), io::Error::other);
+        return Err(WebError::Untrusting { source });
+    }
+    with(roots)
+}
+
+/// Trusts nobody, where no TLS is spoken.
+pub(super) fn trust_none() -> Result<ClientConfig, WebError> {
+    with(RootCertStore::empty())
+}
+
+/// Trusts the issuers in `roots`.
+pub(super) fn with(roots: RootCertStore) -> Result<ClientConfig, WebError> {
+    let config = ClientConfig::builder_with_provider(Arc::clone(&tls::PROVIDER))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| WebError::Untrusting { source: io::Error::other(error) })?;
+    Ok(config.with_root_certificates(roots).with_no_client_auth())
+}
