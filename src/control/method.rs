@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn the_manual_has_a_row_for_every_method() {
-        let manual = include_str!("../../README.md");
+        let manual = include_str!("../../docs/control.md");
         for method in ControlMethod::ALL {
             let name = format!("`{}`", method.name());
             let mut firsts =

@@ -13,12 +13,12 @@ fn validator() -> jsonschema::Validator {
     jsonschema::draft202012::new(&schema()).expect("a schema")
 }
 
-/// Returns a text as JSON, if it is TOML.
+/// Returns a TOML text as JSON, or `None` if it is not TOML.
 fn json_of(text: &str) -> Option<Value> {
     serde_json::to_value(toml::from_str::<toml::Table>(text).ok()?).ok()
 }
 
-/// The keys of the schema as documentation writes them, without tables that have keys of their own.
+/// Returns the keys as documentation writes them, without tables that have keys of their own.
 fn documented() -> BTreeSet<String> {
     KEYS.iter().filter(|key| !key.has_keys).map(|key| key.name()).collect()
 }
@@ -60,10 +60,11 @@ fn it_is_a_schema_and_says_all_of_every_key() {
     assert!(untold.is_empty(), "without description: {untold:?}");
 }
 
+const MANUAL: &str = include_str!("../../../docs/configuration.md");
+
 #[test]
-fn every_key_of_the_readme_is_in_it_and_the_reverse() {
-    let readme = include_str!("../../../README.md");
-    let table = readme.split("| key | default | meaning |").nth(1).expect("the table of keys");
+fn every_key_of_the_manual_is_in_it_and_the_reverse() {
+    let table = MANUAL.split("| key | default | meaning |").nth(1).expect("the table of keys");
     let mut told = BTreeSet::new();
     for row in table.lines().skip(2).take_while(|line| line.starts_with('|')) {
         let names = row.split('|').nth(1).expect("a first column");
@@ -73,7 +74,7 @@ fn every_key_of_the_readme_is_in_it_and_the_reverse() {
         let (table, _) = first.rsplit_once('.').expect("a section");
         told.extend(names.map(|name| format!("{table}.{name}")));
     }
-    // One row stands for all keys of servers that are said elsewhere in the table.
+    // One row covers all keys of servers that other rows of the table describe.
     assert!(told.remove("provision.servers.NAME") && told.remove("servers.NAME.health"));
     let is_elsewhere = |key: &&String| {
         let of_server = key.strip_prefix("provision.servers.NAME.");
@@ -84,17 +85,16 @@ fn every_key_of_the_readme_is_in_it_and_the_reverse() {
     let known = documented();
     let untold: Vec<_> =
         known.iter().filter(|key| !told.contains(*key) && !is_elsewhere(key)).collect();
-    assert!(untold.is_empty(), "not in the README: {untold:?}");
+    assert!(untold.is_empty(), "not in docs/configuration.md: {untold:?}");
     let unknown: Vec<_> = told.iter().filter(|key| !known.contains(*key)).collect();
-    assert!(unknown.is_empty(), "only in the README: {unknown:?}");
+    assert!(unknown.is_empty(), "only in docs/configuration.md: {unknown:?}");
 }
 
 #[test]
-fn the_defaults_of_the_readme_are_those_of_the_schema() {
-    let readme = include_str!("../../../README.md");
+fn the_defaults_of_the_manual_are_those_of_the_schema() {
     for key in KEYS.iter() {
         let Some(Value::String(default)) = &key.default else { continue };
-        let row = readme.lines().find(|line| line.starts_with(&format!("| `{}` |", key.name())));
+        let row = MANUAL.lines().find(|line| line.starts_with(&format!("| `{}` |", key.name())));
         let Some(row) = row else { continue };
         let told = row.split('|').nth(2).expect("a second column").trim().trim_matches(['`', '"']);
         let same = match (duration::parse(told), duration::parse(default)) {
@@ -106,11 +106,15 @@ fn the_defaults_of_the_readme_are_those_of_the_schema() {
 }
 
 #[test]
-fn what_the_readme_shows_is_good_by_it() {
+fn every_configuration_of_the_documentation_is_valid() {
     let validator = validator();
-    let readme = include_str!("../../../README.md");
     let mut n_shown = 0;
-    for text in readme.split("```toml\n").skip(1) {
+    let pages = std::fs::read_dir("docs").expect("the pages").map(|page| page.expect("one").path());
+    let texts =
+        pages.chain(["README.md".into()]).map(|page| std::fs::read_to_string(page).expect("text"));
+    for text in texts
+        .flat_map(|text| text.split("```toml\n").skip(1).map(str::to_owned).collect::<Vec<_>>())
+    {
         let text = text.split("```").next().expect("an end");
         let value = json_of(text).expect("TOML");
         if let Err(error) = validator.validate(&value) {
@@ -118,10 +122,10 @@ fn what_the_readme_shows_is_good_by_it() {
         }
         n_shown += 1;
     }
-    assert!(n_shown >= 3, "{n_shown} shown");
+    assert!(n_shown >= 6, "{n_shown} shown");
 }
 
-/// Values of every type, ends of ranges and words that are near to ours.
+/// Values of every type, bounds of ranges, and words of the schema.
 const VALUES: [&str; 36] = [
     "\"lazy\"",
     "\"eager\"",
@@ -161,7 +165,7 @@ const VALUES: [&str; 36] = [
     "{ a = 5 }",
 ];
 
-/// Returns a file that says this and nothing else that matters.
+/// Returns a file with this key and only what the key requires.
 fn saying(key: &str, value: &str) -> String {
     let server = match key {
         _ if key.ends_with(".command") || key.ends_with(".url") || key.ends_with(".socket") => "",
