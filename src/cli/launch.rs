@@ -17,7 +17,7 @@ use crate::{
     config::{self, ConfigSources, defaults, environment},
     daemon::{
         instance_lock::{InstanceLock, LockError},
-        listen::{self, default_socket},
+        control_socket::{self, default_socket},
     },
     error_report::chain,
     files,
@@ -41,18 +41,18 @@ pub(super) async fn service() -> Result<Option<PathBuf>, Failed> {
     let config = check::load(&sources(file.clone()))?.config;
     let group = config.listen.control_group.as_deref();
     let socket = config.listen.control.clone().unwrap_or_else(default_socket);
-    if listen::answers(&socket).await {
+    if control_socket::answers(&socket).await {
         return Ok(Some(socket));
     }
     // Commands that come at the same time start one service together.
     let _turn = turn(&socket, group).await?;
-    if listen::answers(&socket).await {
+    if control_socket::answers(&socket).await {
         return Ok(Some(socket));
     }
     let log = log_file();
     let mut child = start(&file, &log)?;
     let until = Instant::now() + defaults::LAUNCH_PATIENCE;
-    while !listen::answers(&socket).await {
+    while !control_socket::answers(&socket).await {
         let ended = child.try_wait().ok().flatten();
         if let Some(status) = ended {
             let text = format!("the service that was started has ended ({status}){}", tail(&log));
@@ -92,7 +92,7 @@ pub(super) fn log_file() -> PathBuf {
 
 /// Waits until no other command starts a service with this socket.
 async fn turn(socket: &Path, group: Option<&str>) -> Result<InstanceLock, Failed> {
-    listen::make_directory(socket, group)
+    control_socket::make_directory(socket, group)
         .map_err(|error| Failed::new(FAILED, chain(&error)).hint(error.hint()))?;
     let path = socket.with_extension("launch");
     let until = Instant::now() + 2 * defaults::LAUNCH_PATIENCE;

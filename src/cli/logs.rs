@@ -14,7 +14,7 @@ use super::{
     FAILED, Failed, USAGE, launch, output, service_target, service_target::ServiceTarget, terminal,
 };
 use crate::{
-    config::defaults, daemon::listen::SYSTEM_SOCKET, error_report::chain, name::ServerName,
+    config::defaults, daemon::control_socket::SYSTEM_SOCKET, error_report::chain, name::ServerName,
     systemd::unit::SystemdUnit,
 };
 

@@ -11,7 +11,7 @@ use super::{CONFIG, FAILED, Failed, UNAVAILABLE, launch, output};
 use crate::{
     config::defaults,
     control::client::{self, ControlClientError, ControlConnection, ServiceError},
-    daemon::listen::{SYSTEM_SOCKET, default_socket},
+    daemon::control_socket::{SYSTEM_SOCKET, default_socket},
     error_report::chain,
 };
 

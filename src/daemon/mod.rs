@@ -8,16 +8,12 @@
 //!                                                     drain, hurry, farewell
 //! ```
 
-use std::{
-    sync::{Arc, Weak},
-    time::Duration,
-};
+use std::sync::{Arc, Weak};
 
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     sync::mpsc,
-    task,
-    time::{self, Instant, MissedTickBehavior},
+    time,
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -37,9 +33,8 @@ use crate::{
     name::ServerName,
     pool::Pool,
     provision::Provisioner,
-    resident_memory::{self, ReturnSchedule},
     session::{SessionRegistry, SessionSigner, state_directory},
-    status::{Activity, StatusBoard},
+    status::StatusBoard,
     systemd::notify,
     task::{TaskDriver, TaskFiles},
     telemetry::{liveness::Liveness, log::LogControl},
@@ -48,19 +43,22 @@ use crate::{
 };
 
 mod commands;
+pub mod control_socket;
 mod drain;
 mod idle_exit;
 pub mod instance_lock;
 pub mod listen;
+mod main_loop;
 mod reload;
 mod signals;
+pub mod start_error;
 mod stop_requests;
 
 use commands::CommandChannel;
 use drain::{close, drain};
-use idle_exit::IdleTimer;
-pub use listen::{Listeners, StartError};
+pub use listen::Listeners;
 use signals::{SignalStreams, StopSignal};
+pub use start_error::StartError;
 
 /// The service, built and listening.
 #[derive(Debug)]
@@ -117,12 +115,12 @@ impl Daemon {
         budget_for(&config);
         let config = Arc::new(config);
         let credentials = credentials_directory();
-        let seal = SessionSigner::of_service(&config.listen.session, credentials.as_deref())?;
+        let signer = SessionSigner::of_service(&config.listen.session, credentials.as_deref())?;
         let tasks = TaskTracker::new();
         let (announcements, announced) = mpsc::channel(defaults::ANNOUNCEMENT_QUEUE);
         let dialer = Dialer::new(credentials, tasks.clone(), announcements);
         let pool = Arc::new(Pool::new(dialer, &config));
-        let sessions = SessionRegistry::new(Arc::clone(&pool), seal, &config.listen.session);
+        let sessions = SessionRegistry::new(Arc::clone(&pool), signer, &config.listen.session);
         sessions.set_notice_policy(&config.tools);
         let (telling, told) = mpsc::channel(defaults::ANNOUNCEMENT_QUEUE);
         let catalog = Catalog::new(
@@ -132,20 +130,16 @@ impl Daemon {
             telling,
             DiskCache::declared(&config.catalog.cache),
         );
-        catalog.search_with(&config.search);
-        catalog.prime_as(&config.catalog);
-        let catalog = Arc::new(catalog);
+        let catalog = configured(catalog, &config);
         let liveness = Liveness::new();
         let board =
             StatusBoard::new(Arc::clone(&pool), Arc::clone(&catalog), Arc::clone(&liveness));
         let (slots, clients) = (Arc::clone(&pool), Arc::clone(&sessions));
-        let provisioner = Provisioner::new(slots, clients, Arc::clone(&catalog), &config);
-        let provisioner = Arc::new(provisioner);
-        let views =
-            Views::new(Arc::clone(&pool), sessions, catalog, Arc::clone(&provisioner), config);
-        let views = Arc::new(views);
-        let shelf = TaskFiles::in_directory(state_directory().as_deref());
-        let tasks = TaskDriver::new(Arc::clone(&views), shelf);
+        let provisioner = Arc::new(Provisioner::new(slots, clients, Arc::clone(&catalog), &config));
+        let (slots, providing) = (Arc::clone(&pool), Arc::clone(&provisioner));
+        let views = Arc::new(Views::new(slots, sessions, catalog, providing, config));
+        let files = TaskFiles::in_directory(state_directory().as_deref());
+        let tasks = TaskDriver::new(Arc::clone(&views), files);
         Ok(Self {
             source,
             log,
@@ -320,105 +314,6 @@ impl Daemon {
         (clients, edge)
     }
 
-    /// The main loop: signals, orders, the status line, the watchdog. `shown` is the line that was told last.
-    async fn watch_over(&mut self, mut shown: String) {
-        let mut heartbeat = time::interval(defaults::PULSE);
-        heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        // Half the time that the watchdog allows: one late beat is no reason to be killed.
-        let watchdog = notify::watchdog().map(|patience| patience / 2);
-        let mut fed = Instant::now();
-        let mut idle = IdleTimer::new(fed);
-        let mut returns = ReturnSchedule::new(fed);
-        let pulse = self.liveness.pulse("main loop");
-        loop {
-            tokio::select! {
-                signal = self.signals.next() => match signal {
-                    StopSignal::Stop => return,
-                    StopSignal::Reload => {
-                        let _noted_in_the_status_line = self.reload(None);
-                        shown = self.status_line();
-                    }
-                },
-                order = self.orders.next() => {
-                    if self.execute(order) {
-                        return;
-                    }
-                    shown = self.status_line();
-                }
-                _ = heartbeat.tick() => orphan_reaper::reap(),
-            }
-            pulse.beat();
-            if returns.is_due(Instant::now(), budget::global().freed(), self.board.n_gone()) {
-                drop(task::spawn_blocking(resident_memory::return_memory));
-            }
-            let patience = self.idle_exit();
-            if idle.observe(self.activity(), Instant::now(), patience) {
-                tracing::info!(
-                    patience = patience.map(tracing::field::debug),
-                    "nobody has used the service for its idle_exit: it exits"
-                );
-                self.notice = Some("nobody used it: exits until it is needed".to_owned());
-                notify::status(&self.status_line());
-                return;
-            }
-            let line = self.status_line();
-            if line != shown {
-                notify::status(&line);
-                shown = line;
-            }
-            if watchdog.is_some_and(|period| fed.elapsed() + defaults::PULSE >= period) {
-                let stuck = self.board.stuck();
-                if stuck.is_empty() {
-                    notify::feed_watchdog();
-                    fed = Instant::now();
-                } else {
-                    tracing::error!(?stuck, "a loop does not turn: the watchdog is not fed");
-                }
-            }
-        }
-    }
-
-    /// Returns after how long without anybody who uses it the service exits.
-    fn idle_exit(&self) -> Option<Duration> {
-        let declared = self.views.config().service.idle_exit;
-        declared.unwrap_or(self.is_launched.then_some(defaults::LAUNCHED_IDLE_EXIT))
-    }
-
-    /// Returns who uses the service, the calls included that go on without their callers: of the task
-    /// of a server, nothing is under way between two looks at it.
-    fn activity(&self) -> Activity {
-        let activity = self.board.activity();
-        Activity { n_now: activity.n_now + self.tasks.n_running(), ..activity }
-    }
-
-    async fn shut_down(
-        &mut self,
-        stop: CancellationToken,
-        hurry: CancellationToken,
-        clients: TaskTracker,
-    ) {
-        let Self { signals, views, orders, board, pool, listeners, .. } = self;
-        let patience = views.config().service.shutdown_timeout;
-        notify::stopping(
-            "finishing running requests",
-            patience + defaults::HURRY + defaults::FAREWELL,
-        );
-        tracing::info!("stopping");
-        orders.close();
-        board.serving(false);
-        stop.cancel();
-        clients.close();
-        let orderly = async {
-            if time::timeout(patience, clients.wait()).await.is_err() {
-                tracing::warn!(n_connections = clients.len(), "requests are cut off");
-            }
-            hurry.cancel();
-            let _cut_off = time::timeout(defaults::HURRY, clients.wait()).await;
-            close(pool).await;
-        };
-        drain(signals, listeners, orderly).await;
-    }
-
     fn status_line(&self) -> String {
         let line = self.board.status().line();
         match &self.notice {
@@ -426,6 +321,13 @@ impl Daemon {
             None => line,
         }
     }
+}
+
+/// Applies the configuration to a new catalog.
+fn configured(catalog: Catalog, config: &Config) -> Arc<Catalog> {
+    catalog.search_with(&config.search);
+    catalog.prime_as(&config.catalog);
+    Arc::new(catalog)
 }
 
 /// Returns the status line of a start.

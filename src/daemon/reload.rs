@@ -5,7 +5,7 @@ use std::{fs, io, path::Path, sync::Arc};
 use super::Daemon;
 use crate::{
     bearer_token::BearerToken,
-    config::{defaults, diff::ServerDiff, load::LoadError, secret::credentials_directory},
+    config::{Config, defaults, diff::ServerDiff, load::LoadError, secret::credentials_directory},
     control::{NamedFile, ReloadError},
     error_report::chain,
     systemd::notify,
@@ -77,15 +77,7 @@ impl Daemon {
             })?;
         }
         let old = self.views.config();
-        if (new.listen.http, &new.listen.control) != (old.listen.http, &old.listen.control) {
-            tracing::warn!("new addresses take effect with the next restart");
-        }
-        if new.listen.session.key != old.listen.session.key {
-            tracing::warn!("another key for session ids takes effect with the next restart");
-        }
-        if new.catalog.cache != old.catalog.cache {
-            tracing::warn!("another directory for cached lists takes effect with the next restart");
-        }
+        warn_of_restart(&old, &new);
         self.log.set(new.service.log_level);
         super::budget_for(&new);
         if self.tls.replace(identity) {
@@ -110,6 +102,19 @@ impl Daemon {
         self.views.apply(new);
         self.tasks.reconfigured();
         Ok(diff)
+    }
+}
+
+/// Logs the changes that only a restart applies.
+fn warn_of_restart(old: &Config, new: &Config) {
+    if (new.listen.http, &new.listen.control) != (old.listen.http, &old.listen.control) {
+        tracing::warn!("new addresses take effect with the next restart");
+    }
+    if new.listen.session.key != old.listen.session.key {
+        tracing::warn!("another key for session ids takes effect with the next restart");
+    }
+    if new.catalog.cache != old.catalog.cache {
+        tracing::warn!("another directory for cached lists takes effect with the next restart");
     }
 }
 

@@ -1,0 +1,220 @@
+//! The control socket: its path, its lock, its file, and the service that answers there.
+
+use std::{
+    fs, io,
+    os::unix::{
+        fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt},
+        net::UnixListener as StdUnixListener,
+    },
+    path::{Path, PathBuf},
+};
+
+use nix::unistd::Group;
+use tokio::{
+    net::UnixListener,
+    time::{self, Instant},
+};
+
+use super::{
+    StartError,
+    instance_lock::{self, InstanceLock, LockError},
+};
+use crate::{
+    config::{ListenConfig, defaults},
+    control::client::{self, ControlClientError},
+    systemd::listen::InheritedSockets,
+};
+
+/// The control socket of a system service.
+pub const SYSTEM_SOCKET: &str = "/run/metamcp/control.sock";
+
+/// Returns where the control socket of a service without socket units is: for root the system's
+/// place, else the user's runtime directory.
+pub fn default_socket() -> PathBuf {
+    if rustix::process::geteuid().is_root() {
+        return SYSTEM_SOCKET.into();
+    }
+    match std::env::var_os("XDG_RUNTIME_DIR") {
+        Some(directory) => Path::new(&directory).join("metamcp/control.sock"),
+        None => {
+            let user = rustix::process::geteuid().as_raw();
+            std::env::temp_dir().join(format!("metamcp-{user}/control.sock"))
+        }
+    }
+}
+
+/// Returns the path of the control socket that we make ourselves, if we do.
+pub(super) fn own_path(inherited: &InheritedSockets, listen: &ListenConfig) -> Option<PathBuf> {
+    let default = || inherited.is_empty().then(default_socket);
+    let asked = listen.control.clone().or_else(default);
+    asked.filter(|_| inherited.control.is_empty())
+}
+
+/// Sees to it that no other service has the control socket at `path`, now or as long as we hold what
+/// is returned.
+pub(super) async fn lock_alone(
+    path: &Path,
+    group: Option<&str>,
+) -> Result<InstanceLock, StartError> {
+    make_directory(path, group)?;
+    let lock = instance_lock::path_of(path);
+    let until = Instant::now() + defaults::PROBE_PATIENCE;
+    loop {
+        let pid = match InstanceLock::take(&lock) {
+            Ok(lock) => return Ok(lock),
+            Err(LockError::Unusable(source)) => {
+                return Err(StartError::Lock { path: lock, source });
+            }
+            Err(LockError::By(pid)) => pid,
+        };
+        match probe(path).await {
+            Probed::Answers => return Err(StartError::Running { path: path.to_owned(), pid }),
+            // It may be about to end, or not to answer yet.
+            Probed::Silent | Probed::Nobody(_) if Instant::now() < until => {
+                time::sleep(defaults::LAUNCH_POLL).await;
+            }
+            Probed::Silent | Probed::Nobody(_) => {
+                return Err(StartError::Silent { path: path.to_owned(), pid });
+            }
+        }
+    }
+}
+
+/// Tells whether a service answers at a socket.
+///
+/// # Cancel safety
+///
+/// Safe.
+pub async fn answers(socket: &Path) -> bool {
+    matches!(probe(socket).await, Probed::Answers)
+}
+
+/// What is behind a socket's file.
+enum Probed {
+    /// A service that answers.
+    Answers,
+    /// Somebody who takes connections, and says nothing.
+    Silent,
+    /// Nobody: the system said this.
+    Nobody(io::Error),
+}
+
+/// Asks whoever is at a socket for a sign of life. Source: seed 001, the connect test.
+async fn probe(path: &Path) -> Probed {
+    let asking = client::ask(path, "daemon/status", None);
+    match time::timeout(defaults::PROBE_PATIENCE, asking).await {
+        Ok(
+            Ok(_)
+            | Err(
+                ControlClientError::Refused(_)
+                | ControlClientError::Unreadable(_)
+                | ControlClientError::Oversized { .. },
+            ),
+        ) => Probed::Answers,
+        Ok(Err(ControlClientError::Unreachable { source, .. }))
+            if source.kind() != io::ErrorKind::UnexpectedEof =>
+        {
+            Probed::Nobody(source)
+        }
+        Ok(Err(ControlClientError::Unreachable { .. } | ControlClientError::Silent { .. }))
+        | Err(_) => Probed::Silent,
+    }
+}
+
+/// Makes the directory of the control socket, for our own user and as a way for `group` if there is
+/// one. A directory that is there already stays as it is.
+///
+/// # Errors
+///
+/// [`StartError`] when it cannot be made, or belongs to somebody else.
+pub fn make_directory(path: &Path, group: Option<&str>) -> Result<(), StartError> {
+    let failed = |source| StartError::Control { path: path.to_owned(), source };
+    let Some(directory) = path.parent() else { return Ok(()) };
+    let is_new = !directory.exists();
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;
+    let owner = fs::metadata(directory).map_err(failed)?.uid();
+    let user = rustix::process::geteuid();
+    // Somebody else's directory under /tmp could hold anything.
+    if owner != user.as_raw() && owner != 0 {
+        return Err(StartError::Foreign { path: directory.to_owned() });
+    }
+    match group {
+        // Who may go through need not see what else is there.
+        Some(group) if is_new => let_in(directory, group, 0o710),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Makes the control socket, for our own user and for `group` if there is one. A socket that nobody
+/// answers at is left over from a service that was killed, and is replaced.
+pub(super) async fn make_socket(
+    path: &Path,
+    group: Option<&str>,
+) -> Result<UnixListener, StartError> {
+    let failed = |source| StartError::Control { path: path.to_owned(), source };
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(failed(error)),
+        Ok(found) if !found.file_type().is_socket() => {
+            return Err(StartError::NotASocket { path: path.to_owned() });
+        }
+        Ok(_) => match probe(path).await {
+            // Nobody holds the lock, so it is none that is like us.
+            Probed::Answers => {
+                return Err(StartError::Running { path: path.to_owned(), pid: None });
+            }
+            Probed::Silent => return Err(StartError::Silent { path: path.to_owned(), pid: None }),
+            Probed::Nobody(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                fs::remove_file(path).map_err(failed)?;
+            }
+            Probed::Nobody(error) => return Err(failed(error)),
+        },
+    }
+    let listener = StdUnixListener::bind(path).map_err(failed)?;
+    rustix::net::listen(&listener, defaults::LISTEN_BACKLOG)
+        .map_err(|error| failed(error.into()))?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(failed)?;
+    if let Some(group) = group {
+        let_in(path, group, 0o660).inspect_err(|_| {
+            let _nobody_uses_it = fs::remove_file(path);
+        })?;
+    }
+    listener.set_nonblocking(true).map_err(failed)?;
+    UnixListener::from_std(listener).map_err(failed)
+}
+
+/// Gives a file to `group`, with these permissions.
+fn let_in(path: &Path, group: &str, mode: u32) -> Result<(), StartError> {
+    let give = || {
+        let found = Group::from_name(group)?;
+        let found = found
+            .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "there is no such group"))?;
+        std::os::unix::fs::chown(path, None, Some(found.gid.as_raw()))?;
+        fs::set_permissions(path, fs::Permissions::from_mode(mode))
+    };
+    give().map_err(|source| StartError::Group { group: group.to_owned(), source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_group_that_is_named_can_use_the_socket_and_no_other() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("made/control.sock");
+        let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;
+        let own = Group::from_gid(nix::unistd::getegid()).expect("readable").expect("there is one");
+        for (group, socket, way) in [(None, 0o600, 0o700), (Some(own.name.as_str()), 0o660, 0o710)]
+        {
+            make_directory(&path, group).expect("made");
+            drop(make_socket(&path, group).await.expect("made"));
+            let modes = (mode(&path), mode(path.parent().expect("a directory")));
+            assert_eq!(modes, (socket, way), "{group:?}");
+            fs::remove_dir_all(directory.path().join("made")).expect("removed");
+        }
+        make_directory(&path, None).expect("made");
+        let refused = make_socket(&path, Some("no such group")).await.expect_err("no group");
+        assert!(refused.hint().contains("listen.control_group") && !path.exists());
+    }
+}
