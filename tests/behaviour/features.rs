@@ -1,4 +1,4 @@
-//! `tests/FEATURES.md` has a row for each behaviour, with the tests that show it or a reason.
+//! `tests/FEATURES.md` has an entry for each behaviour, with the tests that show it or a reason.
 
 use std::{collections::BTreeMap, fs};
 
@@ -20,36 +20,43 @@ const REASONS: [&str; 3] = ["not built: ", "differs: ", "not ours: "];
 /// Directories whose functions no test run calls.
 const WITHOUT_TESTS: [&str; 3] = ["tests/bench/", "tests/fuzz/", "tests/harness/"];
 
-/// A row of the table.
-struct Row {
+/// An entry of the page.
+struct Entry {
     id: String,
     behaviour: String,
     /// Each is `` `file`: test `` or a reason.
     proofs: Vec<String>,
 }
 
-fn rows() -> Vec<Row> {
-    let table = fs::read_to_string("tests/FEATURES.md").expect("readable");
-    let rows = table.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| ID"));
-    rows.map(|row| {
-        let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
-        let [id, behaviour, proofs] = cells[..] else { panic!("three cells: {row}") };
-        Row {
-            id: id.to_owned(),
-            behaviour: behaviour.to_owned(),
-            proofs: proofs.split("<br>").map(|proof| proof.trim().to_owned()).collect(),
+/// Reads the page: `- BEHAVIOUR (ID)`, below it `  - FILE: TEST; TEST` or `  - REASON`.
+fn entries() -> Vec<Entry> {
+    let page = fs::read_to_string("tests/FEATURES.md").expect("readable");
+    let mut entries: Vec<Entry> = Vec::new();
+    for line in page.lines() {
+        if let Some(line) = line.strip_prefix("- ") {
+            let (behaviour, id) = line.rsplit_once(" (").unwrap_or_else(|| panic!("an ID: {line}"));
+            let id = id.trim_end_matches(')').to_owned();
+            entries.push(Entry { id, behaviour: behaviour.to_owned(), proofs: Vec::new() });
+        } else if let Some(proof) = line.strip_prefix("  - ") {
+            let proofs = &mut entries.last_mut().expect("below a behaviour").proofs;
+            match proof.split_once("`: ") {
+                Some((file, tests)) => {
+                    proofs.extend(tests.split("; ").map(|test| format!("{file}`: {test}")));
+                }
+                None => proofs.push(proof.to_owned()),
+            }
         }
-    })
-    .collect()
+    }
+    entries
 }
 
 #[test]
-fn every_behaviour_has_one_row() {
+fn every_behaviour_has_one_entry() {
     let mut numbers: BTreeMap<String, Vec<usize>> = BTreeMap::new();
-    for row in rows() {
-        let (series, number) = row.id.split_once('-').unwrap_or_else(|| panic!("{}", row.id));
-        let number = number.parse().unwrap_or_else(|_| panic!("{}", row.id));
-        assert!(!row.behaviour.is_empty(), "{} has words", row.id);
+    for entry in entries() {
+        let (series, number) = entry.id.split_once('-').unwrap_or_else(|| panic!("{}", entry.id));
+        let number = number.parse().unwrap_or_else(|_| panic!("{}", entry.id));
+        assert!(!entry.behaviour.is_empty(), "{} has words", entry.id);
         numbers.entry(series.to_owned()).or_default().push(number);
     }
     for (series, reached) in SERIES {
@@ -64,10 +71,13 @@ fn every_behaviour_has_one_row() {
 #[test]
 fn every_behaviour_has_tests_or_a_reason() {
     let mut wrong = Vec::new();
-    for row in rows() {
-        for proof in &row.proofs {
+    for entry in entries() {
+        if entry.proofs.is_empty() {
+            wrong.push(format!("{}: neither a test nor a reason", entry.id));
+        }
+        for proof in &entry.proofs {
             if let Err(reason) = examine(proof) {
-                wrong.push(format!("{}: {proof}: {reason}", row.id));
+                wrong.push(format!("{}: {proof}: {reason}", entry.id));
             }
         }
     }
