@@ -1,10 +1,10 @@
-//! Pauses between attempts: twice as long each time, up to a cap, and shortened at random.
+//! The pauses between attempts: doubled each time, up to a cap, and shortened at random.
 //!
-//! Pure: the caller sleeps, and brings the chance.
+//! Pure: the caller sleeps and supplies the random number.
 
 use std::time::Duration;
 
-/// The pause before the next attempt, and how it grows.
+/// The pause before the next attempt, and its growth.
 #[derive(Clone, Debug)]
 pub struct Backoff {
     next: Duration,
@@ -12,18 +12,18 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// The part of a pause that is left to chance: what failed together must not come back
-    /// together. Source: "equal jitter" of "Exponential Backoff And Jitter", AWS Architecture
-    /// Blog: no attempt comes at once, none later than without it.
+    /// The share of a pause that is random, so that clients that failed together do not retry
+    /// together. Source: "equal jitter" in "Exponential Backoff And Jitter", AWS Architecture Blog:
+    /// no retry is immediate, and none is later than without jitter.
     const CHANCE: f64 = 0.5;
 
-    /// Starts at `first`; no pause is longer than `longest`.
+    /// Returns a backoff with the pause `first` at the beginning and `longest` at most.
     pub fn new((first, longest): (Duration, Duration)) -> Self {
         Self { next: first.min(longest), longest }
     }
 
-    /// Returns the pause before the next attempt and doubles the one after it. `chance`, from 0
-    /// to 1, is how much of the random half is waited.
+    /// Returns the pause before the next attempt and doubles the one after it. `chance`, from 0 to
+    /// 1, is the fraction of the random half that is waited.
     pub fn pause(&mut self, chance: f64) -> Duration {
         let pause = self.next;
         self.next = pause.saturating_mul(2).min(self.longest);

@@ -1,4 +1,4 @@
-//! When a server that fails again and again is left alone, and when it is tried again.
+//! A circuit breaker, which rejects requests to a server that keeps failing and probes it later.
 //!
 //! ```text
 //!             failures in a row                 the cooldown is over
@@ -9,11 +9,11 @@
 //!                                                 └── failed, or left ───┘
 //! ```
 //!
-//! A timeout may be the fault of the client, which asks for too much. So the timeouts of one client do
-//! not trip the breaker while another client uses the server.
+//! A timeout may be the fault of a client that asks for too much. Therefore the timeouts of one
+//! client do not trip the breaker while another client uses the server.
 //!
-//! Pure: the time comes in, counted from any moment that stays the same. Source: seed 004, whose
-//! text has one probe, and a probe that fails trips at once.
+//! Pure: the caller passes the time since a fixed moment. One probe runs at a time, and a failed
+//! probe trips the breaker again at once.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -34,18 +34,18 @@ use recent_clients::RecentClients;
 pub struct Breaker {
     settings: Settings,
     state: State,
-    /// How many failures there were since the last success.
+    /// The number of failures since the last success.
     failures: u32,
-    /// The incidents among them.
+    /// The incidents among these failures.
     incidents: VecDeque<Counted>,
-    /// How many failures were ever counted.
+    /// The number of failures ever counted.
     n_counted: u64,
-    /// How often it has tripped. What was admitted before the last time says nothing about now.
+    /// The number of trips. Requests admitted before the last trip are ignored.
     trips: u64,
     n_probes: u64,
     last_fault: Option<Fault>,
     users: RecentClients,
-    /// The clients whose timeouts are among the failures, and how many those are.
+    /// The clients with timeouts among the failures, and the number of those.
     timeouts: Vec<(Holder, u32)>,
 }
 
@@ -55,79 +55,79 @@ enum State {
     Passing,
     /// Requests are rejected, until a probe may pass.
     Tripped { until: Duration },
-    /// A probe is under way: requests are rejected, until another probe may pass.
+    /// A probe is running. Requests are rejected until another probe may pass.
     Probing { until: Duration },
 }
 
-/// That a request was let through; it is to be reported how it went.
+/// The admission of a request. The caller must report the outcome.
 #[derive(Debug, PartialEq, Eq)]
 pub struct BreakerTicket {
-    /// The party that the request counts for.
+    /// The holder that the request counts for.
     holder: Holder,
     trips: u64,
     n_counted: u64,
-    /// Its number, if it is a probe.
+    /// The number of the probe, if it is one.
     probe: Option<u64>,
 }
 
 impl BreakerTicket {
-    /// Tells whether it is that of a probe.
+    /// Returns whether it belongs to a probe.
     pub fn is_probe(&self) -> bool {
         self.probe.is_some()
     }
 }
 
-/// An event that makes requests fail, as far as that decides how they are counted.
+/// An event that makes requests fail, which decides how the breaker counts the failures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BreakerIncident {
-    /// The request ran out of time. Others have nothing to do with that.
+    /// The request timed out, independently of others.
     Timeout,
-    /// The connection of this generation went, with all that ran on it.
+    /// The connection of this generation ended, with all its requests.
     Connection(u64),
-    /// The dial of this number failed, for all who waited for it.
+    /// The connection attempt with this number failed, for all its waiters.
     Dial(u64),
 }
 
-/// An incident, and how many failures there were with it.
+/// An incident, and the number of failures up to it.
 #[derive(Clone, Copy, Debug)]
 struct Counted {
     incident: BreakerIncident,
     number: u64,
 }
 
-/// What a report has changed.
+/// The change that a report has caused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum BreakerChange {
-    /// Requests pass, or do not, as before.
+    /// No change.
     Nothing,
-    /// Requests do not pass any more, after so many failures.
+    /// Requests are rejected after these failures.
     Tripped {
-        /// How many there were; one for a probe.
+        /// The number of failures, 1 for a failed probe.
         failures: u32,
     },
     /// Requests pass again.
     Normal,
 }
 
-/// How a breaker is shown.
+/// The status of a breaker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BreakerSnapshot {
     /// `normal`, `open` or `probe`.
     pub state: BreakerState,
-    /// How many failures there were in a row.
+    /// The number of consecutive failures.
     pub failures: u32,
-    /// How often it has tripped.
+    /// The number of trips.
     pub trips: u64,
-    /// In how many milliseconds a probe may pass.
+    /// The time until a probe may pass, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_probe_ms: Option<u64>,
-    /// What kind the last failure was.
+    /// The kind of the last failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_fault: Option<Fault>,
 }
 
-/// The state of a breaker by the name that operators know.
+/// The state of a breaker, as operators see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BreakerState {
@@ -135,12 +135,12 @@ pub enum BreakerState {
     Normal,
     /// Requests are rejected.
     Open,
-    /// One request is under way, the others are rejected.
+    /// A probe is running. Other requests are rejected.
     Probe,
 }
 
 impl Breaker {
-    /// Returns one that lets everything pass.
+    /// Returns a breaker that admits all requests.
     pub fn new(settings: Settings) -> Self {
         Self {
             settings,
@@ -156,14 +156,14 @@ impl Breaker {
         }
     }
 
-    /// Lets a request of `holder` through, or says in what time one may pass. At exactly that time it
-    /// does.
+    /// Admits a request of `holder`, or returns the time until one may pass. After exactly that
+    /// time it does.
     ///
-    /// A probe that says nothing for as long as a cooldown is not waited for: another one passes.
+    /// If a probe has no outcome within a cooldown, another one may pass.
     ///
     /// # Errors
     ///
-    /// How long it takes at most until a probe may pass.
+    /// The longest time until a probe may pass.
     pub fn admit(&mut self, holder: Holder, now: Duration) -> Result<BreakerTicket, Duration> {
         let probe = match self.state {
             State::Passing => None,
@@ -180,22 +180,22 @@ impl Breaker {
         Ok(BreakerTicket { holder, trips: self.trips, n_counted: self.n_counted, probe })
     }
 
-    /// Notes that a request was answered.
+    /// Records that a request was answered.
     pub fn succeeded(&mut self, ticket: &BreakerTicket, now: Duration) -> BreakerChange {
         self.users.note(ticket.holder, now);
         if ticket.trips != self.trips {
             return BreakerChange::Nothing;
         }
         self.forget_failures();
-        // A probe that was not waited for any more is as good as the one after it: a server that
-        // takes longer than a cooldown would be rejected for ever.
+        // A late probe counts too: otherwise a server that takes longer than a cooldown would be
+        // rejected forever.
         match std::mem::replace(&mut self.state, State::Passing) {
             State::Passing => BreakerChange::Nothing,
             State::Tripped { .. } | State::Probing { .. } => BreakerChange::Normal,
         }
     }
 
-    /// Notes that a request has failed.
+    /// Records that a request has failed.
     pub fn failed(
         &mut self,
         ticket: &BreakerTicket,
@@ -208,13 +208,13 @@ impl Breaker {
                 self.cancelled(ticket, now);
                 return BreakerChange::Nothing;
             }
-            // It says that the server is there, and nothing of whether it works.
+            // The server is reachable, but it is unknown whether it works.
             Fault::Auth => {
                 self.last_fault = Some(fault);
                 self.cancelled(ticket, now);
                 return BreakerChange::Nothing;
             }
-            // The server was asked and spoke.
+            // The server has responded.
             Fault::Protocol => {
                 self.last_fault = Some(fault);
                 return self.succeeded(ticket, now);
@@ -227,18 +227,18 @@ impl Breaker {
         }
         match self.state {
             State::Passing => self.count(ticket, incident, now),
-            // Also one that was not waited for any more: it says no less.
+            // A late probe counts too.
             State::Probing { .. } | State::Tripped { .. } if ticket.probe.is_some() => {
                 self.n_counted += 1;
                 self.trip(now);
                 BreakerChange::Tripped { failures: 1 }
             }
-            // A probe decides.
+            // Only a probe decides.
             State::Probing { .. } | State::Tripped { .. } => BreakerChange::Nothing,
         }
     }
 
-    /// Notes that nobody knows how a request went: a probe gives way to the next one at once.
+    /// Records that a request's outcome is unknown. A probe makes way for the next one at once.
     pub fn cancelled(&mut self, ticket: &BreakerTicket, now: Duration) {
         let is_deciding = ticket.trips == self.trips && ticket.probe == Some(self.n_probes);
         if is_deciding && matches!(self.state, State::Probing { .. }) {
@@ -246,7 +246,7 @@ impl Breaker {
         }
     }
 
-    /// Goes on with other settings.
+    /// Replaces the settings.
     pub fn configure(&mut self, settings: Settings) {
         let before = std::mem::replace(&mut self.settings, settings).cooldown;
         match &mut self.state {
@@ -258,7 +258,7 @@ impl Breaker {
         }
     }
 
-    /// Returns how it is shown.
+    /// Returns the status.
     pub fn snapshot(&self, now: Duration) -> BreakerSnapshot {
         let (state, until) = match self.state {
             State::Passing => (BreakerState::Normal, None),
@@ -276,7 +276,7 @@ impl Breaker {
         }
     }
 
-    /// Counts a failure, unless it is one with another that was counted.
+    /// Counts a failure, unless its incident is already counted.
     fn count(
         &mut self,
         ticket: &BreakerTicket,
@@ -307,15 +307,15 @@ impl Breaker {
         BreakerChange::Tripped { failures }
     }
 
-    /// Adds a timeout to those of `holder`, unless those of one client would trip the breaker while
-    /// another client uses the server: `false`.
+    /// Counts a timeout of `holder`. Returns `false` if the timeouts of one client would trip the
+    /// breaker while another client uses the server.
     fn count_timeout(&mut self, holder: Holder, now: Duration) -> bool {
         let threshold = self.settings.failure_threshold;
-        // Such a breaker never trips: it need not know the clients.
+        // Such a breaker never trips and need not know the clients.
         if threshold == 0 {
             return true;
         }
-        // There are fewer clients with a timeout than it takes to trip.
+        // Fewer clients have a timeout than it takes to trip.
         let place = self.timeouts.iter().position(|(known, _)| *known == holder);
         let n_timeouts = place.map_or(0, |place| self.timeouts[place].1);
         if n_timeouts + 1 >= threshold
@@ -330,13 +330,13 @@ impl Breaker {
         true
     }
 
-    /// Tells whether an incident is one that was counted while the request ran or waited. A request
-    /// that came later has met another one: an upstream may break off one answer after the other.
+    /// Returns whether the incident was counted while the request ran or waited. A later request
+    /// has met a new incident: an upstream may break off one answer after the other.
     fn is_known(&self, incident: BreakerIncident, ticket: &BreakerTicket) -> bool {
         self.incidents.iter().any(|counted| {
             let ran_meanwhile = ticket.n_counted < counted.number;
             match (counted.incident, incident) {
-                // Those who tried again with the same dial do not all meet the same second one.
+                // Retries after the same failed attempt may meet different second failures.
                 (BreakerIncident::Dial(known), BreakerIncident::Dial(met)) => {
                     known == met || ran_meanwhile
                 }

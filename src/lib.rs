@@ -83,6 +83,7 @@
 //! | [`holder`] | the parties that capacity is shared between |
 //! | [`peer`] | the process at the other end of a connection, as the kernel reports it |
 //! | [`backoff`] | pauses between attempts |
+//! | [`similar_names`] | known names that are similar to an unknown one |
 //! | [`error_report`] | an error and its causes on one line |
 //! | [`files`] | private files, trusted files, atomic replacement, the user's directories |
 //! | [`descriptor_limit`] | the limit on open descriptors: raised for the service, restored for children |
@@ -193,6 +194,7 @@ pub mod resident_memory;
 pub mod search;
 pub mod session;
 pub mod share;
+pub mod similar_names;
 pub mod single_flight;
 pub mod status;
 pub mod systemd;

@@ -1,4 +1,4 @@
-//! Work that is done once for everybody who wants it at the same time.
+//! Work that runs once for all callers that want it at the same time.
 
 use std::{
     future::Future,
@@ -8,29 +8,29 @@ use std::{
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 
-/// At most one run of some work at a time; whoever comes meanwhile gets its outcome.
+/// At most one run of some work at a time; callers that join meanwhile share its outcome.
 ///
-/// The work runs in a task of its own, so that whoever asked first may leave without taking it
-/// away from the others.
+/// The work runs in a task of its own, so the first caller can leave without ending it for the
+/// others.
 #[derive(Debug)]
 pub struct SingleFlight<T> {
     current: Mutex<Option<watch::Receiver<Option<T>>>>,
 }
 
-/// A seat on a flight.
+/// The wait for the outcome of one run.
 #[derive(Clone, Debug)]
 pub struct FlightWaiter<T>(watch::Receiver<Option<T>>);
 
 impl<T: Clone + Send + Sync + 'static> SingleFlight<T> {
-    /// Returns one with no work under way.
+    /// Returns a `SingleFlight` with no work in progress.
     pub fn new() -> Arc<Self> {
         Arc::new(Self { current: Mutex::new(None) })
     }
 
-    /// Joins the work that is under way, or starts `work` unless `ready` has the outcome already.
+    /// Joins the work in progress, or starts `work` unless `ready` already has the outcome.
     ///
-    /// `ready` is looked at after the last flight has landed, so that a landing is never missed:
-    /// the work stores its outcome before it ends.
+    /// `ready` is called only while no work runs. A run stores its outcome before it ends, so
+    /// `ready` sees that outcome.
     pub fn join<F>(
         self: &Arc<Self>,
         tasks: &TaskTracker,
@@ -41,7 +41,7 @@ impl<T: Clone + Send + Sync + 'static> SingleFlight<T> {
         F: Future<Output = T> + Send + 'static,
     {
         let mut current = self.current();
-        // A flight whose work has panicked has nobody left who could land it.
+        // The sender is gone if the work has panicked.
         if let Some(flight) = &*current
             && flight.has_changed().is_ok()
         {
@@ -61,23 +61,23 @@ impl<T: Clone + Send + Sync + 'static> SingleFlight<T> {
         FlightWaiter(flight)
     }
 
-    /// Tells whether work is under way.
+    /// Returns whether work is in progress.
     pub fn is_flying(&self) -> bool {
         self.current().as_ref().is_some_and(|flight| flight.has_changed().is_ok())
     }
 
     fn current(&self) -> MutexGuard<'_, Option<watch::Receiver<Option<T>>>> {
-        // Held while work is looked for and started, never across an await.
+        // Held while work is looked up and started, never across an await.
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl<T: Clone> FlightWaiter<T> {
-    /// Waits for the outcome; `None` when the work panicked or the runtime is going away.
+    /// Waits for the outcome; `None` when the work panicked or the runtime shuts down.
     ///
     /// # Cancel safety
     ///
-    /// Safe: the work goes on.
+    /// Cancel safe: the work continues.
     pub async fn outcome(mut self) -> Option<T> {
         self.0.wait_for(Option::is_some).await.ok()?.clone()
     }

@@ -109,11 +109,11 @@ fn a_planted_violation_is_found() {
     assert_eq!(used("let x = crate::pool::Pool;", &modules), BTreeSet::from(["pool".to_owned()]));
 }
 
-/// What is pure and does not say so in each of its files.
+/// The pure modules that do not say so in each of their files.
 const PURE: [&str; 5] =
     ["src/protocol/", "src/meta/", "src/search/", "src/name.rs", "src/fault.rs"];
 
-/// Tells whether a file's module doc calls it pure.
+/// Returns whether a file's module page calls it pure.
 fn calls_itself_pure(text: &str) -> bool {
     let mut doc = text.lines().take_while(|line| line.starts_with("//!"));
     doc.any(|line| line.split(|found: char| !found.is_alphanumeric()).any(|word| word == "Pure"))
@@ -137,8 +137,8 @@ fn pure_modules_touch_neither_clock_nor_system() {
     }
 }
 
-/// Who starts processes: `child` starts servers; a service that a command starts is no child of it,
-/// and one command gives way to another program.
+/// The files that start processes: `child` starts servers, `cli::launch` starts the service, and
+/// `cli::logs` becomes `journalctl`.
 const STARTERS: [&str; 3] = ["src/child/process.rs", "src/cli/launch.rs", "src/cli/logs.rs"];
 
 #[test]

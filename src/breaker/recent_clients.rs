@@ -1,16 +1,16 @@
-//! The clients that have used a server last.
+//! The most recent clients of a server.
 
 use std::time::Duration;
 
 use crate::holder::{Account, Holder};
 
-/// The two clients that have used a server last, and when each did.
+/// The two most recent clients of a server, with the time of their last use.
 ///
-/// Two are enough to tell for any client whether another one has used the server.
+/// Two are enough to determine for any client whether another one has used the server.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RecentClients {
     last: Option<Use>,
-    /// The last use by any other client than that of `last`.
+    /// The last use by a client other than that of `last`.
     other: Option<Use>,
 }
 
@@ -21,7 +21,7 @@ struct Use {
 }
 
 impl RecentClients {
-    /// Notes that `holder` uses the server. metamcp itself is no client.
+    /// Records that `holder` uses the server. metamcp itself is not a client.
     pub(super) fn note(&mut self, holder: Holder, now: Duration) {
         if holder.account == Account::Service {
             return;
@@ -32,7 +32,7 @@ impl RecentClients {
         }
     }
 
-    /// Tells whether a client other than `holder` has used the server at `since` or later.
+    /// Returns whether a client other than `holder` has used the server at `since` or later.
     pub(super) fn has_other_client(&self, holder: Holder, since: Duration) -> bool {
         let others = [self.last, self.other].into_iter().flatten();
         others.filter(|used| used.holder != holder).any(|used| used.at >= since)

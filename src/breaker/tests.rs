@@ -18,7 +18,7 @@ fn at(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// Lets a request pass and fail, alone.
+/// Admits a request that fails with no other one running.
 fn fail(breaker: &mut Breaker, now: Duration) -> BreakerChange {
     let ticket = breaker.admit(client(1), now).expect("it passes");
     breaker.failed(&ticket, Fault::Offline, None, now)
@@ -151,7 +151,7 @@ fn a_probe_that_says_nothing_is_not_waited_for_longer_than_a_cooldown() {
     let next = breaker.admit(client(1), at(60)).expect("the next probe");
     breaker.cancelled(&late, at(61));
     assert_eq!(state(&breaker), BreakerState::Probe, "it holds no permit any more");
-    // A server that takes longer than the cooldown is as good as another.
+    // A late success counts although it took longer than the cooldown.
     assert_eq!(breaker.succeeded(&late, at(0)), BreakerChange::Normal);
     assert_eq!(breaker.succeeded(&next, at(0)), BreakerChange::Nothing);
 }
@@ -247,7 +247,7 @@ fn requests_that_run_out_of_time_together_count_each() {
     assert_eq!(changes[2], BreakerChange::Tripped { failures: 3 });
 }
 
-/// Lets a request of a client pass and run out of time, alone.
+/// Admits a client's request that times out with no other one running.
 fn time_out(breaker: &mut Breaker, holder: Holder, now: Duration) -> BreakerChange {
     let ticket = breaker.admit(holder, now).expect("it passes");
     breaker.failed(&ticket, Fault::Offline, Some(BreakerIncident::Timeout), now)
@@ -362,7 +362,7 @@ proptest! {
         let mut breaker = Breaker::new(settings());
         let (mut now, mut row) = (at(0), 0);
         let mut running: Vec<BreakerTicket> = Vec::new();
-        // The probe that is waited for, and since when.
+        // The probe that decides, and its start.
         let mut probe: Option<(u64, Duration)> = None;
         for step in steps {
             let before = breaker.snapshot(now);
@@ -426,7 +426,7 @@ proptest! {
                 }
             }
         }
-        // Whoever still runs has gone away; the server answers from now on.
+        // The running requests have gone; the server answers from now on.
         now += COOLDOWN;
         let ticket = breaker.admit(client(1), now).expect("a probe at the latest");
         let _normal = breaker.succeeded(&ticket, at(0));
@@ -434,8 +434,8 @@ proptest! {
         prop_assert!(breaker.admit(client(1), now).is_ok() && breaker.admit(client(1), now).is_ok());
     }
 
-    /// Each event is a client that uses the server, and whether it runs out of time. Time passes in
-    /// steps of some seconds.
+    /// Each event is a client's use of the server, and whether it times out. Some seconds pass
+    /// between the events.
     #[test]
     fn no_client_trips_a_server_by_timeouts_that_another_one_uses(
         events in proptest::collection::vec((0..3_u64, any::<bool>(), 0..20_u64), 0..100)
@@ -479,7 +479,7 @@ proptest! {
             let incident =
                 if is_dial { BreakerIncident::Dial(number) } else { BreakerIncident::Connection(number) };
             let _nothing = breaker.failed(ticket, Fault::Offline, Some(incident), at(0));
-            // All that wait at a time meet one outage of the dial.
+            // All requests that wait at the same time meet one connection failure.
             met.insert(if is_dial { None } else { Some(number) });
         }
         prop_assert_eq!(breaker.snapshot(at(0)).failures as usize, met.len());

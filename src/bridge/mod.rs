@@ -1,11 +1,11 @@
-//! A client that only speaks over standard input and output, brought to the running service.
+//! The bridge between a client that only speaks over stdin and stdout and the running service.
 //!
 //! ```text
-//!  client ── stdin, stdout ── bridge (relay) ── control socket ── ingress::pipe ── view
+//!  client ── stdin, stdout ── bridge (relay) ── control socket ── ingress::stdio_pipe ── view
 //! ```
 //!
-//! The bridge attaches to the control socket, and does so again when the service comes back from a
-//! restart. What is passed on, kept and said then is the `relay`'s to decide.
+//! The bridge attaches to the control socket, and reattaches after a restart of the service. The
+//! `relay` decides which messages to pass on, keep or repeat.
 
 use std::{future, path::PathBuf};
 
@@ -28,40 +28,41 @@ use crate::{
 mod outage_reply;
 mod relay;
 mod request;
+mod session_memory;
 
 use relay::BridgeRelay;
 
-/// How much is read at a time, in bytes: what pipes and sockets hold.
+/// The number of bytes per read: the capacity of pipes and sockets.
 const READ_BYTES: usize = 64 << 10;
 
-/// The service, and what of it the client is to see.
+/// The service, and the view of it for the client.
 #[derive(Clone, Debug)]
 pub struct BridgeTarget {
-    /// The control socket.
+    /// The path of the control socket.
     pub socket: PathBuf,
     /// The parameters of `mcp/attach`, JSON text.
     pub params: String,
 }
 
-/// A connection to the service that is a pipe of MCP.
+/// A connection to the service that carries MCP messages.
 #[derive(Debug)]
 struct Attachment {
     reader: OwnedReadHalf,
     writer: OwnedWriteHalf,
-    /// What was read already.
+    /// The lines already read.
     lines: LineDecoder,
 }
 
-/// Passes messages on between a client and the service at `target` until the client goes.
+/// Relays messages between a client and the service at `target` until the client disconnects.
 ///
 /// # Errors
 ///
-/// [`ControlClientError`] when the service does not take the client in the first place. Later it is tried
-/// again for as long as the client is there.
+/// [`ControlClientError`] if the service does not accept the first attachment. Later attachments
+/// are retried for as long as the client is connected.
 ///
 /// # Cancel safety
 ///
-/// Dropped, what the client has asked is cancelled.
+/// Not cancel safe. The requests of the client are cancelled.
 pub async fn run<R, W>(
     target: &BridgeTarget,
     reader: R,
@@ -78,11 +79,11 @@ struct Bridge<'a> {
     target: &'a BridgeTarget,
     started: Instant,
     relay: BridgeRelay,
-    /// Becomes the next attachment, while there is none.
+    /// The attempt to attach, while there is no attachment.
     attaching: Option<BoxFuture<'a, Result<Attachment, ControlClientError>>>,
     was_attached: bool,
     backoff: Backoff,
-    /// Where the service's messages come from, and what was read of them.
+    /// The stream of messages from the service, and the lines already read.
     down: Option<(OwnedReadHalf, LineDecoder)>,
     up: Option<OwnedWriteHalf>,
 }
@@ -112,12 +113,12 @@ impl<'a> Bridge<'a> {
             let relay = &mut self.relay;
             relay.tick(self.started.elapsed());
             if gone_at.is_some() {
-                // One that was never taken is told so.
+                // If the first attachment fails, the user must still learn why.
                 if self.was_attached && relay.to_client.is_empty() && !relay.has_pending() {
                     return Ok(());
                 }
                 if relay.to_service.is_empty() {
-                    // So the service knows that nothing more comes.
+                    // Closing this half tells the service that no more messages follow.
                     self.up = None;
                 }
             }
@@ -131,7 +132,7 @@ impl<'a> Bridge<'a> {
             tokio::select! {
                 written = relay.to_client.write(&mut writer), if !relay.to_client.is_empty() => {
                     if written.is_err() {
-                        return Ok(()); // Nobody reads any more.
+                        return Ok(()); // The client reads no more.
                     }
                 }
                 Some(()) = write(&mut self.up, &mut relay.to_service) => {}
@@ -156,7 +157,7 @@ impl<'a> Bridge<'a> {
         }
     }
 
-    /// Takes a line of the client.
+    /// Handles a line from the client.
     fn take(&mut self, line: NdjsonLine) {
         match line {
             NdjsonLine::Whole(line) => self.relay.client_says(line, self.started.elapsed()),
@@ -166,8 +167,8 @@ impl<'a> Bridge<'a> {
         }
     }
 
-    /// Takes what the service has said; it has gone when the connection is not open any more. Where the
-    /// client `is_gone`, nobody is left to come back for.
+    /// Handles the lines read from the service, and its disconnect if `is_open` is `false`. If the
+    /// client `is_gone`, the bridge does not reattach.
     fn heard(&mut self, is_open: bool, is_gone: bool) {
         let now = self.started.elapsed();
         if let Some((_, lines)) = &mut self.down {
@@ -203,7 +204,7 @@ impl<'a> Bridge<'a> {
                 }
                 (self.down, self.up) = (Some((reader, lines)), Some(writer));
                 self.relay.attached(self.started.elapsed());
-                // It may have said more already.
+                // More lines may have arrived with the attachment.
                 self.heard(true, false);
                 Ok(())
             }
@@ -232,7 +233,7 @@ async fn attach(target: &BridgeTarget) -> Result<Attachment, ControlClientError>
     Ok(Attachment { reader, writer, lines })
 }
 
-/// Waits for the attachment that is being made; nothing where none is.
+/// Waits for the current attempt to attach; returns `None` if there is none.
 async fn attached(
     attaching: &mut Option<BoxFuture<'_, Result<Attachment, ControlClientError>>>,
 ) -> Option<Result<Attachment, ControlClientError>> {
@@ -241,16 +242,15 @@ async fn attached(
     Some(attached)
 }
 
-/// Reads more of what the service says, and tells whether it may say more still; nothing while it is
-/// away.
+/// Reads from the service. Returns whether the connection is still open, or `None` without one.
 async fn read(down: &mut Option<(OwnedReadHalf, LineDecoder)>) -> Option<bool> {
     let (reader, lines) = down.as_mut()?;
     lines.buffer().reserve(READ_BYTES);
     Some(matches!(reader.read_buf(lines.buffer()).await, Ok(1..)))
 }
 
-/// Writes what is for the service; nothing while there is nothing to do. Where it is not taken, the
-/// other half of the connection tells why.
+/// Writes to the service. Returns `None` if there is nothing to do. After a failure, the other half
+/// of the connection reports the reason.
 async fn write(up: &mut Option<OwnedWriteHalf>, unsent: &mut UnsentMessages) -> Option<()> {
     let writer = up.as_mut().filter(|_| !unsent.is_empty())?;
     if unsent.write(writer).await.is_err() {
@@ -260,7 +260,7 @@ async fn write(up: &mut Option<OwnedWriteHalf>, unsent: &mut UnsentMessages) -> 
     Some(())
 }
 
-/// Waits until that moment; for ever where there is none.
+/// Waits until `moment`; forever if there is none.
 async fn at(moment: Option<Instant>) {
     match moment {
         Some(moment) => time::sleep_until(moment).await,

@@ -1,4 +1,4 @@
-//! What a client is told of a request that no service has answered.
+//! The errors for requests that the service has not answered.
 //!
 //! Pure.
 
@@ -6,11 +6,11 @@ use serde_json::json;
 
 use crate::{config::defaults, protocol::RpcError};
 
-/// Something between the client and its servers is not there. Source: JSON-RPC 2.0, the first of the
-/// codes that are left to implementations; as the MCP SDKs have it for a connection that closed.
+/// The code of a broken connection between client and servers. Source: JSON-RPC 2.0, first
+/// implementation-defined code, which the MCP SDKs use for closed connections.
 const BRIDGE_FAILED: i64 = -32000;
 
-/// The service was lost while it worked on a request that may do something.
+/// The error when the service was lost during a request that may have effects.
 pub(super) fn unknown() -> RpcError {
     let text = "the service was lost while the request ran: nobody knows whether it was done";
     RpcError::new(BRIDGE_FAILED, "OUTCOME_UNKNOWN", text)
@@ -20,7 +20,7 @@ pub(super) fn unknown() -> RpcError {
         .context(json!({}))
 }
 
-/// The service was away for as long as a request waits; or is there and refuses, for `reason`.
+/// The error when the service was away for too long, or refuses the client for `reason`.
 pub(super) fn service_unavailable(reason: Option<&str>) -> RpcError {
     let waited = defaults::BRIDGE_PATIENCE.as_secs();
     match reason {
@@ -29,7 +29,7 @@ pub(super) fn service_unavailable(reason: Option<&str>) -> RpcError {
     }
 }
 
-/// So many requests wait already for a service that is away.
+/// The error when too many requests wait for the service.
 pub(super) fn full(reason: Option<&str>) -> RpcError {
     let text = "the service is away, and as many requests as may wait for it";
     match reason {
@@ -42,7 +42,7 @@ fn unavailable(text: String) -> RpcError {
     error(text, "Start it with `systemctl start metamcp` or `metamcp serve`, then ask again.")
 }
 
-/// The service is there: to start it changes nothing.
+/// Returns the error when the service runs but refuses: starting it would not help.
 fn refused(text: String) -> RpcError {
     error(text, "Mend what it says, then ask again: the service is tried again meanwhile.")
 }

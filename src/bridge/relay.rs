@@ -1,5 +1,4 @@
-//! What passes between a client and a service that may go away and come back, without the client
-//! noticing.
+//! The relay of messages between a client and a service that may restart unnoticed.
 //!
 //! ```text
 //!         attached                 greeted
@@ -8,12 +7,12 @@
 //!   └──────────────── lost ─────────────────────┘
 //! ```
 //!
-//! Pure: lines in, lines out; the caller knows the time, as how long it has been since the start.
+//! Pure: lines in, lines out; the caller supplies the time since the start.
 //!
-//! What a session consists of is remembered here: the handshake, the log level, the watched resources.
-//! A new attachment gets all that before anything else, and its answers go nowhere. Of what was asked
-//! when the service was lost, what it has not read is sent again, as it said itself (`mcp/detached`), or
-//! what only reads; of the rest nobody knows whether it was done, and its client is told so.
+//! The relay stores the session: handshake, log level and watched resources. It sends them first on
+//! each new attachment and discards the answers. After a loss, it repeats the requests that the
+//! service has not read, according to `mcp/detached`, and those that only read. The outcome of the
+//! others is unknown, and the client receives an error for each.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -25,49 +24,45 @@ use bytes::Bytes;
 use super::{
     outage_reply,
     request::{BridgedMethod, BridgedRequest},
+    session_memory::SessionMemory,
 };
 use crate::{
     config::defaults,
-    ingress::stdio_pipe::DETACHED,
-    protocol::{
-        Batch, Message, MessageKind, ObjectMembers,
-        client_meta::SUBSCRIPTION_ID,
-        jsonrpc::MessagePart,
-        payloads::{ListKind, method},
-        version,
-    },
+    protocol::{Batch, Message, MessageKind, jsonrpc::MessagePart, payloads::method},
     unsent_messages::UnsentMessages,
 };
 
-/// How the ids of our own requests begin, JSON text.
+mod service;
+
+/// The prefix of the ids of the bridge's own requests, JSON text.
 const OWN: &str = "\"metamcp-stdio-";
 
-/// The state of a bridge, and what is to be written to either side.
+/// The state of a bridge, and the unsent messages for both sides.
 #[derive(Debug, Default)]
 pub(super) struct BridgeRelay {
-    /// What goes to the client.
+    /// The messages for the client.
     pub(super) to_client: UnsentMessages,
-    /// What goes to the service; nothing while it is away.
+    /// The messages for the service; empty while it is away.
     pub(super) to_service: UnsentMessages,
     link: Link,
-    memory: Memory,
-    /// Requests that the service has not answered, in the order in which they were sent.
+    memory: SessionMemory,
+    /// The requests that the service has not answered, in the order in which they were sent.
     asked: Vec<Sent>,
-    /// Notifications and answers that were sent last.
+    /// The most recent notifications and answers, with their numbers.
     tail: VecDeque<(u64, Bytes)>,
-    /// What waits for the service.
+    /// The messages that wait for the service.
     waiting: VecDeque<Waiting>,
-    /// How much is kept, in bytes.
+    /// The size of all stored messages, in bytes.
     n_kept: usize,
-    /// How many messages were sent on this attachment.
+    /// The number of messages sent on this attachment.
     n_sent: u64,
-    /// How many of them the service has taken, as it said when it went.
+    /// The number of messages that the service has read, as it reported on shutdown.
     n_taken: Option<u64>,
-    /// The open questions of servers: what the client knows them by, and their ids, JSON text.
+    /// The open requests of servers: the id that the client sees, and the original id as JSON text.
     questions: BTreeMap<u64, String>,
     n_questions: u64,
     n_own: u64,
-    /// Why the service does not take the bridge back.
+    /// The reason why the service rejects the bridge.
     refusal: Option<String>,
 }
 
@@ -75,23 +70,9 @@ pub(super) struct BridgeRelay {
 enum Link {
     #[default]
     Away,
-    /// The handshake was sent again, with this id, JSON text.
+    /// The handshake was repeated with this id, JSON text.
     Greeting(String),
     Up,
-}
-
-/// What the client has told the service once.
-#[derive(Debug, Default)]
-struct Memory {
-    handshake: Option<Bytes>,
-    /// The answer was passed on.
-    is_greeted: bool,
-    /// The lists of whose changes the client is told.
-    lists: Vec<ListKind>,
-    has_batches: bool,
-    initialized: Option<Bytes>,
-    level: Option<Bytes>,
-    watched: BTreeMap<String, Bytes>,
 }
 
 #[derive(Debug)]
@@ -123,13 +104,13 @@ impl What {
 }
 
 impl BridgeRelay {
-    /// Takes a line of the client.
+    /// Handles a line from the client.
     pub(super) fn client_says(&mut self, line: Bytes, now: Duration) {
         if Batch::is_batch(&line) {
             return self.take_batch(line, now);
         }
         let Ok(message) = Message::parse_own(line.clone()) else {
-            // The service says what is wrong with it.
+            // The service answers it with an error.
             return self.pass_other(line, now);
         };
         match message.shape() {
@@ -146,39 +127,7 @@ impl BridgeRelay {
         }
     }
 
-    /// Takes a line of the service.
-    pub(super) fn service_says(&mut self, line: Bytes, now: Duration) {
-        if Batch::is_batch(&line) {
-            let answers = Batch::parse(&line, defaults::BATCH_MESSAGES_MAX);
-            let answers = answers.into_iter().flat_map(Batch::into_members).flatten();
-            for answer in answers {
-                let id = answer.part(MessagePart::Id).unwrap_or_default();
-                self.forget(|request| request.is_batch() && request.has(id));
-            }
-            return self.to_client.push(line);
-        }
-        let Ok(message) = Message::parse_own(line.clone()) else {
-            return self.to_client.push(line);
-        };
-        match message.shape() {
-            MessageKind::Request => {
-                self.n_questions += 1;
-                let id = message.part(MessagePart::Id).unwrap_or("null").to_owned();
-                self.questions.insert(self.n_questions, id);
-                self.to_client
-                    .push(message.edit([(MessagePart::Id, &self.n_questions.to_string())]));
-            }
-            MessageKind::Response => self.answered(&message, line, now),
-            MessageKind::Notification => match message.method() {
-                Some(DETACHED) => self.n_taken = Some(n_taken(&message)),
-                Some(method::CANCELLED) => self.recalled(&message),
-                Some(method::SUBSCRIPTIONS_ACKNOWLEDGED) => self.acknowledged(&message, line),
-                _ => self.to_client.push(line),
-            },
-        }
-    }
-
-    /// The service takes messages again.
+    /// Handles a new attachment to the service.
     pub(super) fn attached(&mut self, now: Duration) {
         self.refusal = None;
         self.n_sent = 0;
@@ -192,12 +141,12 @@ impl BridgeRelay {
         }
     }
 
-    /// The service is there and does not take the bridge back, for this reason.
+    /// Handles a refusal of the running service, for `reason`.
     pub(super) fn refused(&mut self, reason: String) {
         self.refusal = Some(reason);
     }
 
-    /// The service has gone.
+    /// Handles the loss of the service.
     pub(super) fn lost(&mut self, now: Duration) {
         self.link = Link::Away;
         self.to_service.clear();
@@ -227,7 +176,7 @@ impl BridgeRelay {
             self.n_kept += what.n_bytes();
             self.waiting.push_front(Waiting { since: now, what });
         }
-        // Nobody waits for these answers any more.
+        // The servers that asked no longer wait for these answers.
         for number in std::mem::take(&mut self.questions).into_keys() {
             let params =
                 format!(r#"{{"requestId":{number},"reason":"the service was restarted"}}"#);
@@ -236,13 +185,13 @@ impl BridgeRelay {
         }
     }
 
-    /// Returns when something has waited for too long, if anything waits.
+    /// Returns the time at which the next waiting message expires.
     pub(super) fn deadline(&self) -> Option<Duration> {
         let expiring = self.waiting.iter().filter(|waiting| waiting.expires());
         expiring.map(|waiting| waiting.since + defaults::BRIDGE_PATIENCE).min()
     }
 
-    /// Gives up what has waited for too long.
+    /// Drops messages that have waited for too long.
     pub(super) fn tick(&mut self, now: Duration) {
         let (over, rest): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.waiting).into_iter().partition(|waiting| {
@@ -259,14 +208,14 @@ impl BridgeRelay {
         }
     }
 
-    /// Forgets what was asked: its client has gone.
+    /// Drops all requests after the client has disconnected.
     pub(super) fn abandon(&mut self) {
         self.asked.clear();
         self.waiting.clear();
         self.to_service.clear();
     }
 
-    /// Tells whether a request of the client has no answer yet.
+    /// Returns whether a request of the client has no answer yet.
     pub(super) fn has_pending(&self) -> bool {
         let waits = |waiting: &Waiting| matches!(waiting.what, What::Request(_));
         !self.asked.is_empty() || self.waiting.iter().any(waits)
@@ -275,7 +224,7 @@ impl BridgeRelay {
     fn take_batch(&mut self, line: Bytes, now: Duration) {
         match BridgedRequest::of_batch(&line).filter(|_| self.memory.has_batches) {
             Some(request) => self.ask(request, now),
-            // Nothing of it is answered, or the service says what is wrong with it.
+            // It contains no requests, or the service answers it with an error.
             None => self.pass_other(line, now),
         }
     }
@@ -300,7 +249,7 @@ impl BridgeRelay {
         self.n_sent += 1;
         self.to_service.push(line);
         if self.n_kept + request.n_bytes() > defaults::BRIDGE_BYTES_MAX {
-            // It cannot be sent again, and is known to be asked all the same.
+            // The request cannot be repeated, but still counts as unanswered.
             request.line = None;
         }
         self.n_kept += request.n_bytes();
@@ -335,7 +284,7 @@ impl BridgeRelay {
             && self.n_kept + n_bytes <= defaults::BRIDGE_BYTES_MAX
     }
 
-    /// Passes the client's answer on to the server that asked, unless that is gone.
+    /// Passes the client's answer to the server that asked, if the question is still open.
     fn answer(&mut self, answer: &Message, now: Duration) {
         let asked = answer.integer(MessagePart::Id).and_then(|id| self.questions.remove(&id));
         if let Some(id) = asked {
@@ -354,81 +303,12 @@ impl BridgeRelay {
             self.n_kept = self.n_kept.saturating_sub(removed.unwrap_or_default());
             return;
         }
-        // It has no answer; if one comes all the same, the client knows what to do.
+        // No answer is expected; if one arrives nevertheless, clients ignore it.
         self.forget(is_meant);
         self.pass_other(cancelled.bytes().clone(), now);
     }
 
-    /// A server does not want to know any more what it has asked.
-    fn recalled(&mut self, cancelled: &Message) {
-        let id = cancelled.part(MessagePart::CancelledId).unwrap_or_default();
-        let asked = self.questions.iter().find(|(_, asked)| *asked == id).map(|(ours, _)| *ours);
-        if let Some(ours) = asked {
-            self.questions.remove(&ours);
-            self.to_client.push(cancelled.edit([(MessagePart::CancelledId, &ours.to_string())]));
-        }
-    }
-
-    fn answered(&mut self, answer: &Message, line: Bytes, now: Duration) {
-        let id = answer.part(MessagePart::Id).unwrap_or_default();
-        if id.starts_with(OWN) {
-            if self.link == Link::Greeting(id.to_owned()) {
-                self.go_up(now);
-                self.tell_changes();
-            }
-            return;
-        }
-        let is_meant = |sent: &Sent| !sent.request.is_batch() && sent.request.has(id);
-        let Some(at) = self.asked.iter().position(is_meant) else {
-            return self.to_client.push(line);
-        };
-        let result = answer.part(MessagePart::Result);
-        let sent = &mut self.asked[at];
-        if let (BridgedMethod::Listening { .. }, Some(_)) = (&sent.request.kind, result) {
-            // The service stops: the next one is asked again.
-            return;
-        }
-        let request = self.asked.remove(at).request;
-        self.n_kept = self.n_kept.saturating_sub(request.n_bytes());
-        if let Some(result) = result {
-            self.memory.note(request, result);
-        } else if let BridgedMethod::Handshake = request.kind {
-            self.memory.handshake = None;
-        }
-        self.to_client.push(line);
-    }
-
-    /// A listener is told what it hears of; once, as far as the client is concerned. What has happened
-    /// while nobody listened, nobody knows.
-    fn acknowledged(&mut self, message: &Message, line: Bytes) {
-        let text = std::str::from_utf8(message.bytes()).unwrap_or_default();
-        let params =
-            ObjectMembers::one(text, "params").and_then(ObjectMembers::read).unwrap_or_default();
-        let meta = params.get("_meta").and_then(ObjectMembers::read).unwrap_or_default();
-        let id = meta.get(SUBSCRIPTION_ID).unwrap_or_default();
-        let meant = self.asked.iter_mut().find(|sent| sent.request.has(id));
-        let Some(Sent { request, .. }) = meant else { return self.to_client.push(line) };
-        let BridgedMethod::Listening { is_told } = &mut request.kind else {
-            return self.to_client.push(line);
-        };
-        if !std::mem::replace(is_told, true) {
-            return self.to_client.push(line);
-        }
-        let heard = params.get("notifications").and_then(ObjectMembers::read).unwrap_or_default();
-        for (member, list) in [
-            ("toolsListChanged", ListKind::Tools),
-            ("promptsListChanged", ListKind::Prompts),
-            ("resourcesListChanged", ListKind::Resources),
-        ] {
-            if heard.get(member) == Some("true") {
-                let params = format!(r#"{{"_meta":{{"{SUBSCRIPTION_ID}":{id}}}}}"#);
-                let notice = Message::notification(list.notice(), Some(&params));
-                self.to_client.push(notice.bytes().clone());
-            }
-        }
-    }
-
-    /// What servers offer may have changed with the service.
+    /// Reports all lists as changed: the restarted service may offer others.
     fn tell_changes(&mut self) {
         for list in &self.memory.lists {
             let notice = Message::notification(list.notice(), None);
@@ -436,7 +316,7 @@ impl BridgeRelay {
         }
     }
 
-    /// Sends what makes up the session, and all that waits.
+    /// Sends the state of the session and all waiting messages.
     fn go_up(&mut self, now: Duration) {
         self.tick(now);
         if let Link::Greeting(_) = self.link {
@@ -460,7 +340,7 @@ impl BridgeRelay {
         }
     }
 
-    /// Sends a request of the client once more, as our own; returns its id, JSON text.
+    /// Repeats a request of the client as the bridge's own; returns its id, JSON text.
     fn say_again(&mut self, line: &Bytes) -> String {
         self.n_own += 1;
         let id = format!("{OWN}{}\"", self.n_own);
@@ -480,57 +360,13 @@ impl BridgeRelay {
 }
 
 impl Waiting {
-    /// A listener hears nothing while there is no service, and that is all.
+    /// Returns whether the message expires. An acknowledged subscription never does.
     fn expires(&self) -> bool {
         !matches!(
             &self.what,
             What::Request(BridgedRequest { kind: BridgedMethod::Listening { is_told: true }, .. })
         )
     }
-}
-
-impl Memory {
-    /// Notes what the service has agreed to.
-    fn note(&mut self, request: BridgedRequest, result: &str) {
-        match request.kind {
-            BridgedMethod::Handshake => {
-                self.is_greeted = true;
-                let result = ObjectMembers::read(result).unwrap_or_default();
-                let agreed = result.string("protocolVersion");
-                self.has_batches = agreed.is_some_and(|version| version::has_batches(&version));
-                let all =
-                    result.get("capabilities").and_then(ObjectMembers::read).unwrap_or_default();
-                let tells = |list: &ListKind| {
-                    let own = all.get(list.capability()).and_then(ObjectMembers::read);
-                    own.is_some_and(|own| own.get("listChanged") == Some("true"))
-                };
-                self.lists = [ListKind::Tools, ListKind::Prompts, ListKind::Resources]
-                    .into_iter()
-                    .filter(tells)
-                    .collect();
-            }
-            BridgedMethod::Level => self.level = request.line,
-            BridgedMethod::Watching(uri) => {
-                if let Some(line) = request.line
-                    && self.watched.len() < defaults::WATCHED_MAX
-                {
-                    self.watched.insert(uri, line);
-                }
-            }
-            BridgedMethod::Unwatching(uri) => {
-                self.watched.remove(&uri);
-            }
-            BridgedMethod::Listening { .. } | BridgedMethod::Reading | BridgedMethod::Acting => {}
-        }
-    }
-}
-
-/// Returns how many messages a service says that it has taken; where it does not, all of them.
-fn n_taken(detached: &Message) -> u64 {
-    let text = std::str::from_utf8(detached.bytes()).unwrap_or_default();
-    let params =
-        ObjectMembers::one(text, "params").and_then(ObjectMembers::read).unwrap_or_default();
-    params.get("read").and_then(|number| number.parse().ok()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

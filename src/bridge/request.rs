@@ -1,4 +1,4 @@
-//! A request of the client, or a batch of them: by what it is known, and whether it may be sent twice.
+//! The requests and batches of a client, with their ids and whether they may be repeated.
 //!
 //! Pure.
 
@@ -12,39 +12,39 @@ use crate::{
     },
 };
 
-/// What is asked and has no answer.
+/// A request or batch without an answer.
 #[derive(Debug)]
 pub(super) struct BridgedRequest {
-    /// Ids, JSON text; of a batch, one for each of its requests.
+    /// The ids, JSON text; one for each request of a batch.
     ids: Vec<Box<str>>,
     is_batch: bool,
     era: Era,
     pub(super) kind: BridgedMethod,
-    /// The whole of it, as the client wrote it; absent where there was no room to keep it.
+    /// The client's message; `None` if there was no room to keep it.
     pub(super) line: Option<Bytes>,
 }
 
-/// What it is about.
+/// The kind of a request, by its method.
 #[derive(Debug)]
 pub(super) enum BridgedMethod {
     Handshake,
-    /// It sets the log level.
+    /// A request that sets the log level.
     Level,
     Watching(String),
     Unwatching(String),
-    /// Its answer is a stream that ends with the service.
+    /// A request whose answer is a stream that ends with the service.
     Listening {
-        /// The client knows what it is told of.
+        /// `true` once the client has received the acknowledgement.
         is_told: bool,
     },
-    /// Asking twice does no harm.
+    /// A request that can be repeated without harm.
     Reading,
-    /// Anything else.
+    /// Any other request.
     Acting,
 }
 
 impl BridgedRequest {
-    /// Returns a request as it is.
+    /// Returns the entry for a request.
     pub(super) fn of(request: &Message) -> Self {
         let id = request.part(MessagePart::Id).unwrap_or("null");
         let uri = || request.string(MessagePart::Uri).unwrap_or_default();
@@ -55,7 +55,7 @@ impl BridgedRequest {
             method::RESOURCES_UNSUBSCRIBE => BridgedMethod::Unwatching(uri()),
             method::SUBSCRIPTIONS_LISTEN => BridgedMethod::Listening { is_told: false },
             method::DISCOVER => BridgedMethod::Reading,
-            // What is asked again with answers in it belongs to a call that is held for them.
+            // A retry with answers belongs to a call that is held for them.
             _ if request.part(MessagePart::RequestState).is_some() => BridgedMethod::Acting,
             asked if method::READING.contains(&asked) => BridgedMethod::Reading,
             _ => BridgedMethod::Acting,
@@ -65,7 +65,7 @@ impl BridgedRequest {
         Self { ids: vec![id.into()], is_batch: false, era, kind, line }
     }
 
-    /// Returns a batch in which something is asked.
+    /// Returns the entry for a batch, if it contains requests.
     pub(super) fn of_batch(line: &Bytes) -> Option<Self> {
         let batch = Batch::parse(line, defaults::BATCH_MESSAGES_MAX).ok()?;
         let asked =
@@ -85,12 +85,12 @@ impl BridgedRequest {
         self.is_batch
     }
 
-    /// Tells whether `id`, JSON text, is its id, or one of its ids.
+    /// Returns whether `id`, JSON text, is one of the ids.
     pub(super) fn has(&self, id: &str) -> bool {
         self.ids.iter().any(|own| **own == *id)
     }
 
-    /// Tells whether it may be done twice.
+    /// Returns whether it may be executed twice.
     pub(super) fn is_harmless(&self) -> bool {
         match self.kind {
             BridgedMethod::Handshake
@@ -103,12 +103,12 @@ impl BridgedRequest {
         }
     }
 
-    /// Returns how much of it is kept, in bytes.
+    /// Returns the size of the stored message, in bytes.
     pub(super) fn n_bytes(&self) -> usize {
         self.line.as_ref().map_or(0, Bytes::len)
     }
 
-    /// Returns its answer where it has failed.
+    /// Returns the answer to a failed request or batch.
     pub(super) fn failed(&self, error: &RpcError) -> ByteChunks {
         let error = error.clone().for_era(self.era);
         let mut answers = self.ids.iter().map(|id| ByteChunks::from(error.render(Some(id))));

@@ -1,4 +1,4 @@
-//! The memory of an answer while something is made of it.
+//! The memory for an answer while metamcp processes it.
 
 use super::{CallError, CallEvent, Exchange};
 use crate::{
@@ -7,8 +7,8 @@ use crate::{
 };
 
 impl Exchange {
-    /// Makes room for what the sequel does with an answer of so many bytes, and for those that it
-    /// keeps. For a large one that is done when it is computed with.
+    /// Reserves memory to process an answer of `length` bytes in the continuation, and to keep it.
+    /// A large answer reserves its memory when it is computed.
     pub(super) fn make_room(&mut self, length: usize) -> Result<(), CallError> {
         let is_small = length < defaults::MEMORY_COUNTED_MIN;
         if self.sequel.is_none() || is_small || length > defaults::INLINE_BYTES_MAX {
@@ -19,7 +19,7 @@ impl Exchange {
         grown.map_err(|exhausted| no_memory(self.slot.name().clone(), exhausted))
     }
 
-    /// Returns the memory that the sequel takes with an answer of so many bytes, which it may keep.
+    /// Returns the memory needed to process an answer of `length` bytes. Counts it as kept.
     pub(super) fn reservation_for(&mut self, length: usize) -> usize {
         self.memory.shrink_to(self.n_kept);
         let wanted = self.n_kept + defaults::RESULT_WORK_FACTOR * length;
@@ -27,9 +27,9 @@ impl Exchange {
         wanted
     }
 
-    /// Counts an answer of our making against the memory budget, in the place of what it was made of.
+    /// Counts a new answer against the memory budget, in place of the answer that it was made from.
     pub(super) fn counted(&mut self, answer: Message) -> Result<CallEvent, CallError> {
-        // By what is reserved for it already: others may wait for that.
+        // Uses the existing reservation, because other requests may wait for memory.
         let mut memory = std::mem::take(&mut self.memory);
         let counted = answer.wrapped(|bytes| memory.count(bytes));
         let server = || self.slot.name().clone();

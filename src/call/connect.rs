@@ -1,4 +1,4 @@
-//! A connection without a request: for who wants to know a server, or to have it there.
+//! Connections without a request, to read a server's lists or to start it.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,40 +12,40 @@ use crate::{
     pool::{BreakerOpen, ConnectionLease, ServerSlot, SlotError},
 };
 
-/// Returns a connection for `owner`, as [`connection`] does, within the time that a request may take
-/// in all; the dial goes on for whoever asks next.
+/// Returns a connection for `owner`, like [`connection`], within the total time of a request. The
+/// connection attempt continues for later callers.
 ///
 /// # Errors
 ///
-/// [`CallError`] when there is none in time, or the server is left alone.
+/// [`CallError`] if there is none in time, or if the breaker is open.
 ///
 /// # Cancel safety
 ///
-/// Safe.
+/// Cancel safe.
 pub async fn connect(
     slot: &Arc<ServerSlot>,
     owner: Option<&SessionOwner>,
     limits: ConnectionLimits,
 ) -> Result<ConnectionLease, CallError> {
     let silence = limits.silence.min(limits.total);
-    // Boxed: those who mostly need none need not have the room.
+    // Boxed, so that callers that rarely need a connection reserve no room for its state.
     within(slot, limits.total, Box::pin(connection(slot, owner, silence))).await
 }
 
-/// Returns a connection for `owner`, dialling first where that is needed. Room for another one is
-/// waited for as long as a request may be silent; a dial as long as it takes, for starting a server
-/// takes longer than asking it.
+/// Returns a connection for `owner`, and connects first if necessary. Waits for a permit for up to
+/// `silence`. It waits for a started attempt as long as that takes, because a server takes longer
+/// to start than to answer.
 ///
-/// The breaker is asked first. A dial that fails speaks against the server; one that succeeds does
-/// not say that the server works.
+/// The breaker must admit the attempt. A failed attempt counts against the server; a successful one
+/// does not prove that the server works.
 ///
 /// # Errors
 ///
-/// [`CallError`] when there is none, or the server is left alone.
+/// [`CallError`] if there is none, or if the breaker is open.
 ///
 /// # Cancel safety
 ///
-/// Safe.
+/// Cancel safe.
 pub async fn connection(
     slot: &Arc<ServerSlot>,
     owner: Option<&SessionOwner>,
@@ -72,14 +72,14 @@ pub async fn connection(
     }
 }
 
-/// A connection for a request, or why there is none.
+/// A connection for a request, or the error.
 pub(super) struct RequestConnection {
     pub(super) leased: Result<ConnectionLease, CallError>,
-    /// How often the server was started for the request: a process launched, or a unit connected.
+    /// The number of server starts for the request: launched processes or connected units.
     pub(super) n_starts: u32,
 }
 
-/// Returns a connection, whatever the breaker says.
+/// Returns a connection without asking the breaker.
 pub(super) async fn lease(
     slot: &ServerSlot,
     holder: Holder,
@@ -88,7 +88,7 @@ pub(super) async fn lease(
 ) -> RequestConnection {
     let refused =
         |source: SlotError| CallError::NotConnected { server: slot.name().clone(), source };
-    // A dial that is under way already was begun for another request.
+    // An attempt that is in progress already belongs to another request.
     let (generation, attempts) = (slot.generation(), slot.attempts());
     let until = Instant::now() + limits.silence.min(limits.total);
     let leasing = slot.lease_for(holder, owner, until);
@@ -104,7 +104,7 @@ pub(super) async fn lease(
     RequestConnection { leased, n_starts }
 }
 
-/// Where both waits end at the same time, the one inside has its say first: it knows what is missing.
+/// Limits a wait to `patience`. If both end at once, the inner, more specific error wins.
 async fn within(
     slot: &ServerSlot,
     patience: Duration,
@@ -141,7 +141,7 @@ mod tests {
         );
         let [a, b] = ["a", "b"].map(|name| pool.slot(name).expect("declared"));
         let silence = Duration::from_secs(60);
-        // What is left for the second attempt of a request, say.
+        // For example, the rest of the time for the second attempt of a request.
         let limits = ConnectionLimits { silence, total: silence / 2 };
         let _held = lease(&a, Holder::SERVICE, None, limits).await.leased.expect("a connection");
         for refused in

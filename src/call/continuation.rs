@@ -1,7 +1,7 @@
-//! What comes after the outcome of a request: an answer that is made of it, or another request.
+//! Continuations of a request: a new answer made from its outcome, or another request.
 //!
-//! One tool of ours may stand for calls of several servers, one after the other. They are one
-//! exchange for the client, which cancels them together and hears of each.
+//! A tool of metamcp may call several servers in sequence. For the client they are one exchange,
+//! which it cancels as a whole and gets notifications of.
 
 use std::sync::Arc;
 
@@ -14,56 +14,55 @@ use crate::{
     protocol::{Message, payloads::method},
 };
 
-/// Decides what becomes of the outcome of a request.
+/// The logic that decides what follows the outcome of a request.
 pub trait CallContinuation: Send + Sync {
-    /// Returns what the client is told before the request is sent.
+    /// Returns the notifications for the client before the request is sent.
     fn start(&mut self) -> Vec<Message> {
         Vec::new()
     }
 
-    /// Takes note of progress that the server tells, and returns whether the client is told.
+    /// Records a server's progress notification. Returns whether to forward it to the client.
     fn hears(&mut self, progress: &Message) -> bool {
         let _ = progress;
         true
     }
 
-    /// Returns what becomes of `outcome`: the answer of the server as the client's era has it, or why
-    /// there is none. A large answer is given to it beside the event loops, and `stop` is set once nobody
-    /// waits for it.
+    /// Returns the action for `outcome`: the server's answer in the client's era, or the error. A
+    /// large answer is processed outside the event loops. `stop` is set once the client has left.
     fn turn(&mut self, outcome: Result<Message, CallError>, stop: &StopFlag) -> AttemptOutcome;
 
-    /// Goes on where it has returned [`NextAction::Compute`], beside the event loops and until `stop` is set.
+    /// Continues after [`NextAction::Compute`], outside the event loops and until `stop` is set.
     fn resume(&mut self, stop: &StopFlag) -> AttemptOutcome {
         let _ = stop;
         AttemptOutcome { notices: Vec::new(), then: NextAction::Compute }
     }
 
-    /// Tells whether there may be another request.
+    /// Returns whether another request may follow.
     fn may_go_on(&self) -> bool;
 }
 
-/// What becomes of an outcome.
+/// The action for an outcome.
 pub struct AttemptOutcome {
-    /// What the client is told first.
+    /// The notifications to send to the client first.
     pub notices: Vec<Message>,
-    /// What comes then.
+    /// The action after the notifications.
     pub then: NextAction,
 }
 
-/// What comes next.
+/// The next action.
 pub enum NextAction {
     /// The client gets this answer.
     Answer(Message),
     /// The client gets this error.
     Error(CallError),
-    /// Another request of the same client, which is sent as any other one.
+    /// Another request of the same client, which is sent like any other.
     Request(Arc<ServerSlot>, Message),
-    /// The rest takes longer than an event loop may be held up for: see [`CallContinuation::resume`].
+    /// The rest takes too long for an event loop: see [`CallContinuation::resume`].
     Compute,
 }
 
 impl Exchange {
-    /// Returns the outcome as the client gets it; nothing when something else comes first.
+    /// Returns the outcome for the client, or `None` if another step comes first.
     pub(super) fn resolve_outcome(
         &mut self,
         outcome: Result<Message, CallError>,
@@ -72,7 +71,7 @@ impl Exchange {
         let length = outcome.as_ref().map_or(0, |answer| answer.bytes().len());
         if length > INLINE_BYTES_MAX {
             self.compute(length, |sequel, room, stop| {
-                // It has the reason instead of the answer.
+                // The continuation gets the error instead of the answer.
                 sequel.turn(room.and(outcome), stop)
             });
             return None;
@@ -96,8 +95,8 @@ impl Exchange {
         None
     }
 
-    /// Has the sequel do something with an answer of so many bytes beside the event loops, once there
-    /// is memory for it, and waits for that in [`Self::computed`].
+    /// Runs the continuation on an answer of `length` bytes outside the event loops, once there is
+    /// memory for it. [`Self::computed`] waits for the result.
     fn compute(
         &mut self,
         length: usize,
@@ -126,12 +125,12 @@ impl Exchange {
         }));
     }
 
-    /// Waits for what is computed, and returns the outcome as the client gets it; nothing when
-    /// something else comes first.
+    /// Waits for the computation. Returns the outcome for the client, or `None` if another step
+    /// comes first.
     ///
     /// # Cancel safety
     ///
-    /// Safe: the next call goes on.
+    /// Cancel safe: the next call continues.
     pub(super) async fn computed(&mut self) -> Option<Result<Message, CallError>> {
         let Stage::Computing(computing) = &mut self.stage else { return None };
         let computed = computing.await;
@@ -148,8 +147,7 @@ impl Exchange {
         }
     }
 
-    /// Begins another request in the place of the one that has its outcome. It may take as long as
-    /// that one might have.
+    /// Starts another request in place of the completed one. It has the same total time.
     fn begin(&mut self, slot: Arc<ServerSlot>, request: Message) {
         (self.slot, self.request) = (slot, request);
         (self.crossing, self.left) = (EraAdapter::default(), RetryBudget::default());
@@ -158,14 +156,14 @@ impl Exchange {
         self.enter(self.limits);
     }
 
-    /// Tells whether it is progress that the client is not told of.
+    /// Returns whether this is progress that the client does not get.
     pub(super) fn is_suppressed_progress(&mut self, aside: &CallEvent) -> bool {
         let Some(sequel) = &mut self.sequel else { return false };
         let CallEvent::Aside(SideMessage::Notification(notice)) = aside else { return false };
         notice.method() == Some(method::PROGRESS) && !sequel.hears(notice)
     }
 
-    /// Returns the answer that was put off until the client was told something.
+    /// Returns the answer that was deferred until the client got its notifications.
     pub(super) fn take_deferred_answer(&mut self) -> Option<Message> {
         if !matches!(self.stage, Stage::Concluded(_)) {
             return None;
@@ -175,8 +173,8 @@ impl Exchange {
         Some(answer)
     }
 
-    /// Tells whether the request could go on when its client comes back with another one: not one
-    /// that stands for several.
+    /// Returns whether the request can be held until its client sends another one. Requests that
+    /// may lead to others cannot.
     pub fn can_be_held(&self) -> bool {
         self.sequel.as_ref().is_none_or(|sequel| !sequel.may_go_on())
     }
@@ -203,7 +201,7 @@ mod tests {
         protocol::jsonrpc::MessagePart,
     };
 
-    /// Calls each tool with what came of the one before, and answers with all of that.
+    /// A continuation that calls each tool with the previous result, and answers with all results.
     struct Relay {
         left: Vec<(Arc<ServerSlot>, &'static str)>,
         seen: Vec<String>,

@@ -1,6 +1,6 @@
-//! A request whose client is of another era than its server: the answer is translated, and what the
-//! server wants to know is asked of the client before the request is sent again. One about a task may
-//! take several steps.
+//! Requests whose client and server speak different eras. The answer is translated, and the client
+//! answers the server's questions before the request is sent again. A request about a task may take
+//! several steps.
 
 use std::{borrow::Cow, time::Duration};
 
@@ -26,20 +26,20 @@ use crate::{
     },
 };
 
-/// What of an exchange is about the two eras.
+/// The state of an exchange between two eras.
 pub(super) struct EraAdapter {
-    /// The request with what its server has wanted to know, or the next step of one about a task.
-    /// Boxed like the next one: most exchanges have neither.
+    /// The request with the answers to the server's questions, or the next step of a task request.
+    /// Boxed, like `task`, because most exchanges have neither.
     retry: Option<Box<Message>>,
-    /// The request is about a task.
+    /// The task request, if the request is about a task.
     task: Option<Box<TaskRequest>>,
-    /// How a call can be a task, once that is known.
+    /// The support for tasks, once it is known.
     support: TaskSupport,
-    /// The client finds its tasks again.
+    /// The client can find its tasks again.
     pub(super) carries_tasks: bool,
-    /// A capability that the server would need and its client has not declared.
+    /// A capability that the server needs and its client has not declared.
     undeclared: Option<&'static str>,
-    /// How often the server has asked its client for something.
+    /// The number of rounds of questions to the client.
     n_rounds: u32,
     poll: Backoff,
 }
@@ -59,11 +59,11 @@ impl Default for EraAdapter {
 }
 
 impl EraAdapter {
-    /// Returns what is sent to the server next for a `request` of `client`.
+    /// Returns the next message to the server for a `request` of `client`.
     ///
     /// # Errors
     ///
-    /// [`TranslationError`] when the server's era has nothing like it.
+    /// [`TranslationError`] if the server's era has no counterpart.
     pub(super) fn outgoing<'a>(
         &'a mut self,
         request: &'a Message,
@@ -96,25 +96,26 @@ impl EraAdapter {
                 self.retry = Some(Box::new(step));
             }
         } else {
-            // The server may have been of another era when the request was sent before.
+            // The server may have spoken another era when the request was sent before.
             (self.retry, self.task, self.support) = (None, None, TaskSupport::Forbidden);
         }
         era::request(self.retry.as_deref().unwrap_or(request), client, server, self.support)
     }
 }
 
-/// Returns the error of a request that has taken all of its time, in however many steps.
+/// Returns the error of a request that has exceeded its total time.
 pub(super) fn too_late(server: &ServerName, limits: ConnectionLimits) -> CallError {
     let source = RequestFailure::Timeout { after: limits.total };
     CallError::Failed { server: server.clone(), source }
 }
 
 impl Exchange {
-    /// Returns the answer as the client's era has it; nothing if the client is asked first.
+    /// Translates the answer to the client's era. Returns `None` if the client must answer a
+    /// question first.
     pub(super) fn translated(&mut self, answer: Message) -> Result<Option<Message>, CallError> {
         let stage = std::mem::replace(&mut self.stage, Stage::Over);
         let Stage::Connected(Connected { call, lease }) = stage else { return Ok(Some(answer)) };
-        // It has its answer: nothing is left of it to be cancelled.
+        // The request has its answer, so that there is nothing to cancel.
         drop(call);
         let connection = &lease.connection;
         let method = self.request.method().unwrap_or_default();
@@ -152,7 +153,7 @@ impl Exchange {
                 Ok(Some(answer))
             }
             (TranslatedResult::Input(input), Some(Era::Modern)) => {
-                // Nobody is asked for what they have not declared.
+                // A client gets only questions that it has declared support for.
                 if !self.client.can_be_asked(&input) {
                     return Err(self.unanswered(InputRefusal::NoVisits));
                 }
@@ -175,8 +176,8 @@ impl Exchange {
         }
     }
 
-    /// Returns the last answer of a modern server to a call, translated; the result of one that was to
-    /// be a task as a task that is finished.
+    /// Returns a modern server's final answer to a call, as a finished task if the client has asked
+    /// for a task.
     fn as_task(&self, answer: Message) -> Message {
         let is_to_be_task = self.crossing.support != TaskSupport::Forbidden
             && self.request.method() == Some(method::TOOLS_CALL)
@@ -193,9 +194,8 @@ impl Exchange {
         CallError::Unanswered { server: self.slot.name().clone(), source }
     }
 
-    /// Notes that the server has asked what a client of the modern era cannot be asked. If it fails for
-    /// that, its client is told what it takes; it may do without. Source: MCP 2026-07-28, "Base
-    /// Protocol", `_meta`.
+    /// Records a capability that the server needs and the modern-era client has not declared. If
+    /// the server fails, the error names it. Source: MCP 2026-07-28, "Base Protocol", `_meta`.
     pub fn note_missing_capability(&mut self, capability: Option<&'static str>) {
         self.crossing.undeclared = self.crossing.undeclared.or(capability);
     }
@@ -210,8 +210,8 @@ impl Exchange {
         Ok(())
     }
 
-    /// Has the client asked what the server wants to know. Where that is nothing, the server is asked
-    /// again after a `pause`.
+    /// Asks the client the server's questions. Without questions, asks the server again after a
+    /// `pause`.
     fn inquire(
         &mut self,
         input: InputRequired,
@@ -227,7 +227,7 @@ impl Exchange {
         Ok(())
     }
 
-    /// Sends the request again with what the client has answered.
+    /// Sends the request again with the client's answers.
     pub(super) fn resend(&mut self) {
         let stage = std::mem::replace(&mut self.stage, Stage::Over);
         let Stage::Asking(inquiry, lease) = stage else { return };
@@ -237,24 +237,24 @@ impl Exchange {
             None => era::retry(&self.request, responses, state),
         };
         self.crossing.retry = Some(Box::new(retry));
-        // The client's time is none of the server's; without a question, all of it is the server's.
+        // The client's time to answer does not count against the server. Polling does.
         if !responses.is_empty() {
             self.ends += inquiry.elapsed();
         }
-        // What the client has seen so far stays true if this is sent twice.
+        // What the client has seen stays valid if the request is sent twice.
         self.has_begun = false;
         self.stage = Stage::Connected(Connected { call: None, lease });
     }
 
-    /// Puts it aside until [`Exchange::resume`]: its client is asked something.
+    /// Pauses the request until [`Exchange::resume`], while its client answers a question.
     pub fn pause(&self) {
         if let Stage::Connected(Connected { call: Some(call), .. }) = &self.stage {
             call.pause();
         }
     }
 
-    /// Goes on after a `pause` as the request `retry` of the client, which has meanwhile learned what
-    /// the server wants to know.
+    /// Continues after a `pause` as the client's request `retry`, which has the answer to the
+    /// server's question.
     pub fn resume(&mut self, retry: Message, pause: Duration) {
         self.request = retry;
         self.ends += pause;
@@ -263,7 +263,7 @@ impl Exchange {
         }
     }
 
-    /// Returns what tells whether another request is this one sent again.
+    /// Returns the digest that identifies a repetition of this request.
     pub fn digest(&self) -> [u8; 32] {
         era::digest(&self.request)
     }

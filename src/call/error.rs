@@ -1,4 +1,4 @@
-//! Why a request did not get an answer from a server, as clients and operators see it.
+//! The errors of requests that got no answer from a server, for clients and operators.
 
 use std::time::Duration;
 
@@ -10,26 +10,26 @@ use crate::{
 
 mod client_error;
 
-/// Why a request did not get an answer from a server.
+/// The reason why a request got no answer from a server.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
-    /// The name has no server in front.
+    /// The name has no server prefix.
     #[error("`{name}` has no server in front")]
     Unqualified {
         /// The name of the tool or prompt.
         name: String,
-        /// Names that exist and are close to it.
+        /// Similar names that exist.
         similar: Vec<String>,
     },
-    /// No server of that name is declared.
+    /// No server with that name is declared.
     #[error("there is no server `{server}`")]
     UnknownServer {
         /// The name.
         server: String,
-        /// Names that exist and are close to it.
+        /// Similar names that exist.
         similar: Vec<String>,
     },
-    /// A parameter is missing that the request cannot be routed without.
+    /// The request lacks a parameter that routing needs.
     #[error("`{method}` without `params.{parameter}`")]
     MissingParameter {
         /// The method.
@@ -37,7 +37,7 @@ pub enum CallError {
         /// The parameter.
         parameter: &'static str,
     },
-    /// What was asked for is kept for a session, and the request names none.
+    /// The request needs a session, and names none.
     #[error("`{method}` without a session")]
     NoSession {
         /// The method.
@@ -49,7 +49,7 @@ pub enum CallError {
         /// The URI.
         uri: String,
     },
-    /// A list has no such page.
+    /// The list has no page with this cursor.
     #[error("there is no page `{cursor}`")]
     UnknownCursor {
         /// The cursor.
@@ -60,32 +60,32 @@ pub enum CallError {
     NoList {
         /// The server.
         server: ServerName,
-        /// The list.
+        /// The list method.
         method: &'static str,
-        /// What it said instead.
+        /// The answer instead of a list.
         answer: String,
     },
-    /// As many resources are watched for the client as may be.
+    /// The client watches the maximum number of resources.
     #[error("{max} resources are watched for this client already")]
     TooManyWatched {
-        /// How many may be.
+        /// The maximum.
         max: usize,
     },
-    /// The level is none.
+    /// The log level does not exist.
     #[error("there is no log level `{level}`")]
     UnknownLevel {
-        /// What was asked for.
+        /// The requested level.
         level: String,
     },
-    /// The view does not carry the method.
+    /// The view does not support the method.
     #[error("the method `{method}` is not available here")]
     UnknownMethod {
         /// The method.
         method: String,
-        /// Where it is available, or why it is not.
+        /// The path where it is available, or the reason why it is not.
         hint: &'static str,
     },
-    /// The server has failed so often that it is left alone for a while.
+    /// The server has failed so often that its breaker is open.
     #[error(
         "server `{server}` is temporarily unavailable: breaker open, next probe in {} s",
         whole_seconds(*.retry_in)
@@ -93,7 +93,7 @@ pub enum CallError {
     Tripped {
         /// The server.
         server: ServerName,
-        /// How long it takes at most until a request may pass.
+        /// The longest time until a request may pass.
         retry_in: Duration,
     },
     /// The server could not be connected.
@@ -101,37 +101,37 @@ pub enum CallError {
     NotConnected {
         /// The server.
         server: ServerName,
-        /// Why.
+        /// The cause.
         source: SlotError,
     },
-    /// The request has no meaning in the era of the server.
+    /// The request has no counterpart in the era of the server.
     #[error("server `{server}` cannot be asked this")]
     Untranslatable {
         /// The server.
         server: ServerName,
-        /// What of the request.
+        /// The cause.
         source: TranslationError,
     },
-    /// The server wants to know something of the client first, and does not get to know it.
+    /// The server has asked the client a question, and cannot get the answer.
     #[error("server `{server}` has asked its client something")]
     Unanswered {
         /// The server.
         server: ServerName,
-        /// What became of that.
+        /// The cause.
         source: InputRefusal,
     },
-    /// The service would have to compute the answer itself, and has too much of that to do.
+    /// metamcp would have to compute the answer itself, and is overloaded.
     #[error("the answer was not computed")]
     Overloaded {
-        /// Why.
+        /// The cause.
         source: ComputeError,
     },
-    /// The server has answered, and the answer could not be made ready for the client.
+    /// The server has answered, but metamcp could not process the answer for the client.
     #[error("server `{server}` has answered, and its answer was not read")]
     NotComputed {
         /// The server.
         server: ServerName,
-        /// Why.
+        /// The cause.
         source: ComputeError,
     },
     /// The server was connected and gave no answer.
@@ -139,13 +139,13 @@ pub enum CallError {
     Failed {
         /// The server.
         server: ServerName,
-        /// Why.
+        /// The cause.
         source: RequestFailure,
     },
 }
 
 impl CallError {
-    /// Returns what kind of failure it is, as far as the server is concerned.
+    /// Returns the kind of failure, from the point of view of the server.
     pub fn fault(&self) -> Fault {
         match self {
             Self::Unqualified { .. }
@@ -168,8 +168,8 @@ impl CallError {
         }
     }
 
-    /// Returns what may have made other requests fail with this one, which was on a connection of
-    /// `generation`, or waited for the dial `attempt`.
+    /// Returns the cause that other requests may share. The request was on a connection of
+    /// `generation`, or waited for the connection attempt `attempt`.
     pub(super) fn incident(
         &self,
         attempt: u64,
@@ -211,12 +211,12 @@ impl CallError {
         }
     }
 
-    /// Returns why the server gave no answer, if it was asked.
+    /// Returns the reason why the server gave no answer, if the request was sent.
     pub(super) fn failure(&self) -> Option<&RequestFailure> {
         if let Self::Failed { source, .. } = self { Some(source) } else { None }
     }
 
-    /// Tells whether the server could not be connected, and another dial may fare better.
+    /// Returns whether connecting failed, and another attempt may succeed.
     pub(super) fn may_be_dialled_again(&self) -> bool {
         let dial = |source: &SlotError| match source {
             SlotError::Dial { error, .. } => error.may_pass(),
@@ -230,7 +230,7 @@ impl CallError {
     }
 }
 
-/// Returns a time in whole seconds, so that it is over when they are.
+/// Returns a duration in whole seconds, rounded up.
 fn whole_seconds(time: Duration) -> u64 {
     time.as_secs() + u64::from(time.subsec_nanos() > 0)
 }

@@ -1,4 +1,4 @@
-//! What became of a request that failed, as far as that decides whether it is sent again.
+//! The class of a request's failure, which decides whether the request is sent again.
 
 use std::sync::Arc;
 
@@ -9,9 +9,9 @@ use crate::{
 };
 
 impl Exchange {
-    /// Returns what became of the request.
+    /// Returns the class of the failure.
     pub(super) fn classify(&self, error: &CallError) -> FailureClass {
-        // What the client has seen of an answer cannot be taken back.
+        // The part of an answer that the client has seen cannot be withdrawn.
         if self.has_begun || self.time_left().is_zero() {
             return FailureClass::Final;
         }
@@ -27,7 +27,7 @@ impl Exchange {
         }
     }
 
-    /// Returns the slot that has taken the place of ours, if the request was not executed here.
+    /// Returns the slot that has replaced this one, if the request was not executed here.
     pub(super) fn successor(
         &self,
         error: &CallError,
@@ -38,12 +38,12 @@ impl Exchange {
         self.slot.successor().filter(|_| is_unexecuted).cloned()
     }
 
-    /// Tells whether a request that may have been executed can be sent again: it only reads, or its
-    /// tool says that calling it twice does no more than calling it once. Source: design ruling 9.
+    /// Returns whether a request that may have been executed can be sent again: it only reads, or
+    /// its tool declares that a second call has no further effect.
     fn is_repeatable(&self) -> bool {
         match self.request.method().unwrap_or_default() {
             method::TOOLS_CALL => self.request.string(MessagePart::Name).is_some_and(|tool| {
-                // What clients were told last, else what was read when the connection was made.
+                // The list that clients got last, or else the one that was read on connecting.
                 self.slot.hints().is_repeatable(&tool).unwrap_or_else(|| match &self.stage {
                     Stage::Connected(Connected { lease, .. }) => {
                         lease.connection.is_repeatable(&tool)

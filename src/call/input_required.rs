@@ -1,5 +1,5 @@
-//! What a server of the modern era wants to know before it answers, asked of a client that knows no
-//! such answers: each question becomes a request to the client, and the answers go back together.
+//! Questions of a modern-era server to a client of the legacy era. Each question becomes a request
+//! to the client, and all answers go back together.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -13,13 +13,13 @@ use crate::{
     protocol::{Message, jsonrpc::MessagePart, payloads::method},
 };
 
-/// Questions of a server to one client.
+/// The questions of a server to one client.
 pub(super) struct InputExchange {
     unasked: VecDeque<ServerRequest>,
     unanswered: FuturesUnordered<BoxFuture<'static, Answered>>,
     responses: Vec<(String, String)>,
     state: Option<String>,
-    /// When the server is asked again, where it has no question.
+    /// The earliest time to ask the server again, if it has no question.
     earliest: Instant,
     since: Instant,
 }
@@ -30,65 +30,65 @@ struct Answered {
     reaction: Option<ClientReply>,
 }
 
-/// What comes next.
+/// The next step.
 pub(super) enum InputStep {
-    /// The client is to be asked this.
+    /// A question to ask the client.
     Ask(Box<ServerRequest>),
-    /// All is answered.
+    /// All questions are answered.
     Done,
 }
 
-/// Why a server does not get to know what it wants to.
+/// The reason why a server gets no answer to its question.
 #[derive(Debug, thiserror::Error)]
 pub enum InputRefusal {
-    /// The client has not declared that it can be asked, or takes no stream on which it could be.
+    /// The client has not declared support for the question, or has no stream for it.
     #[error("the client cannot be asked for `{method}`")]
     Refused {
-        /// What the server asks with.
+        /// The method of the question.
         method: String,
     },
-    /// The server has failed because its client cannot be asked.
+    /// The server failed because it cannot ask its client.
     #[error("the client has not declared `{capability}`, without which the server fails")]
     Undeclared {
-        /// What it would have to declare.
+        /// The capability that the client lacks.
         capability: &'static str,
     },
     /// The client has answered with an error.
     #[error("the client answered `{method}` with {error}")]
     Error {
-        /// What the server asks with.
+        /// The method of the question.
         method: String,
         /// The client's error object, as JSON text.
         error: String,
     },
-    /// The client has gone.
+    /// The client has disconnected.
     #[error("the client did not answer `{method}`")]
     Gone {
-        /// What the server asks with.
+        /// The method of the question.
         method: String,
     },
-    /// A client of the modern era, which would have to visit an address first, does not do that.
+    /// The modern-era client would have to visit a URL, and has not declared support for it.
     #[error("the client has not declared that it can be sent to an address")]
     NoVisits,
-    /// The server must not ask anything before it answers this.
+    /// The server must not ask before it answers this request.
     #[error("no server may ask anything before it answers `{method}`")]
     OutOfPlace {
-        /// What the client has asked for.
+        /// The method of the client's request.
         method: String,
     },
     /// Too many calls wait for their clients already.
     #[error("too many calls wait for what their clients are to answer")]
     Full,
-    /// The server asks on and on.
+    /// The server asks too many times.
     #[error("the server has asked {rounds} times and wants to know still more")]
     TooMany {
-        /// How often it has asked.
+        /// The number of rounds of questions.
         rounds: u32,
     },
 }
 
 impl InputExchange {
-    /// Returns the questions that came over `connection`. One without any is done after a `pause`.
+    /// Returns the questions that came over `connection`. Without any, it is done after `pause`.
     pub(super) fn new(input: InputRequired, connection: &Connection, pause: Duration) -> Self {
         let now = Instant::now();
         let (mut unasked, unanswered) = (VecDeque::new(), FuturesUnordered::new());
@@ -110,15 +110,15 @@ impl InputExchange {
         }
     }
 
-    /// Returns what comes next.
+    /// Returns the next step.
     ///
     /// # Errors
     ///
-    /// [`InputRefusal`] when a question has no answer that the server's era knows.
+    /// [`InputRefusal`] if a question has no answer in the server's era.
     ///
     /// # Cancel safety
     ///
-    /// Safe.
+    /// Cancel safe.
     pub(super) async fn next(&mut self) -> Result<InputStep, InputRefusal> {
         if let Some(question) = self.unasked.pop_front() {
             return Ok(InputStep::Ask(Box::new(question)));
@@ -130,18 +130,18 @@ impl InputExchange {
         Ok(InputStep::Done)
     }
 
-    /// Returns the answers by the server's keys, and the state that it wants to have back.
+    /// Returns the answers by the server's keys, and the state to return to the server.
     pub(super) fn answers(&self) -> (&[(String, String)], Option<&str>) {
         (&self.responses, self.state.as_deref())
     }
 
-    /// Returns how long it has taken so far.
+    /// Returns the time since the questions came.
     pub(super) fn elapsed(&self) -> Duration {
         self.since.elapsed()
     }
 }
 
-/// Returns the result that the server is to get, JSON text.
+/// Returns the result for the server, JSON text.
 fn response(method: String, reaction: Option<ClientReply>) -> Result<String, InputRefusal> {
     let answer: Message = match reaction {
         Some(ClientReply::Answered(answer)) => answer,
@@ -150,8 +150,8 @@ fn response(method: String, reaction: Option<ClientReply>) -> Result<String, Inp
     };
     match (answer.part(MessagePart::Result), answer.part(MessagePart::Error)) {
         (Some(result), _) => Ok(result.to_owned()),
-        // A form that was not shown, or was closed, has a result of its own.
-        // Source: MCP 2026-07-28, "Elicitation", response actions.
+        // A form that was not shown, or was closed, has its own result. Source: MCP 2026-07-28,
+        // "Elicitation", response actions.
         _ if method == method::ELICITATION => Ok(json!({ "action": "cancel" }).to_string()),
         (None, error) => Err(InputRefusal::Error { method, error: error.unwrap_or("null").into() }),
     }

@@ -1,4 +1,4 @@
-//! The only way from a request to a server: connect, send, and send again if that is provably safe.
+//! The only path from a request to a server: connect, send, and retry if that is provably safe.
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
@@ -35,78 +35,78 @@ pub use input_required::InputRefusal;
 use input_required::{InputExchange, InputStep};
 use retry::{RetryBudget, RetryKind};
 
-/// One request and its answer, over as many connections as that takes.
+/// One request and its answer, over as many connections as needed.
 ///
 /// Dropping it cancels the request at the server.
 pub struct Exchange {
     slot: Arc<ServerSlot>,
     owner: Option<SessionOwner>,
     client: ClientEra,
-    /// The party that the request counts for.
+    /// The holder that the request counts for.
     holder: Holder,
     request: Message,
     crossing: EraAdapter,
     limits: ConnectionLimits,
     ends: Instant,
     stage: Stage,
-    /// That the server may be asked, until it is reported how that went: once, whatever was tried.
+    /// The breaker's pass, until the final outcome is reported: once, regardless of retries.
     permit: Option<GatePass>,
     /// No connection to the server had been lost when the request came.
     is_fresh: bool,
     left: RetryBudget,
-    /// Something came before the answer, so that the client would see it twice.
+    /// The client has seen something before the answer, and would see it twice after a retry.
     has_begun: bool,
     sieve: Option<Sieve>,
-    /// The memory that the sequel takes.
+    /// The memory for the continuation.
     memory: MemoryReservation,
-    /// The bytes of the answers that the sequel may keep: those of the steps of a chain.
+    /// The size of the answers that the continuation may keep: those of the steps of a chain.
     n_kept: usize,
-    /// What becomes of its outcome, where that is not simply the client's.
+    /// The continuation that processes the outcome, if any.
     sequel: Option<Box<dyn CallContinuation>>,
-    /// What the sequel computes with where that takes long.
+    /// The pool for long computations of the continuation.
     computer: Option<ComputePool>,
-    /// What the client is told before anything else.
+    /// The notifications to send to the client before anything else.
     notices: VecDeque<Message>,
-    /// The progress token of the client, where it is not in the request.
+    /// The client's progress token, if it is not in the request.
     token: Option<Box<str>>,
-    /// A client whose own connection ends with the request. The last to go.
+    /// A client whose own connection ends with the request. Dropped last.
     guest: Option<OneShotClient>,
 }
 
-/// What is done with an answer before the client sees it.
+/// A filter that changes an answer before the client gets it.
 type Sieve = Box<dyn FnOnce(Message) -> Message + Send + Sync>;
 
-/// A sequel that has computed something, with its memory, and what that came to.
+/// The result of a computation, with its continuation and memory.
 type Computed =
     Result<(MemoryReservation, Box<dyn CallContinuation>, AttemptOutcome), ComputeError>;
 
 enum Stage {
-    /// The server is left alone.
+    /// The breaker is open.
     Tripped(BreakerOpen),
-    /// Kept here, so that a wait that is cut off goes on where it was.
+    /// The attempt is stored here, so that a cancelled wait can continue.
     Connecting(BoxFuture<'static, RequestConnection>),
-    /// There is a connection; the request is on its way once there is a call.
+    /// There is a connection. The request is on its way once there is a call.
     Connected(Connected),
-    /// The server wants to know something first.
+    /// The client must answer the server's questions first.
     Asking(Box<InputExchange>, ConnectionLease),
-    /// The sequel computes what becomes of the outcome.
+    /// The continuation processes the outcome.
     Computing(BoxFuture<'static, Computed>),
-    /// There is an answer, once the client was told what comes before it.
+    /// The answer, which the client gets after its notifications.
     Concluded(Message),
-    /// Nothing comes any more: the client does not want the answer, or was told that there is none.
+    /// Nothing follows: the client has cancelled the request, or has got an error.
     Over,
 }
 
 struct Connected {
-    // Before the lease: what is given back has nothing of ours running on it.
+    // Before the lease, so that no request runs on a returned connection.
     call: Option<PendingRequest>,
     lease: ConnectionLease,
 }
 
 impl Exchange {
-    /// Prepares to send a request of `client` to the server of `slot`; the first
-    /// [`Exchange::next`] sends it. `owner` is the client as the owner of connections, `holder` the
-    /// party that the request counts for.
+    /// Prepares to send a request of `client` to the server of `slot`. The first [`Exchange::next`]
+    /// sends it. `owner` is the client as the owner of connections. `holder` is the holder that the
+    /// request counts for.
     pub fn new(
         slot: Arc<ServerSlot>,
         owner: Option<&SessionOwner>,
@@ -115,7 +115,7 @@ impl Exchange {
         request: Message,
         limits: ConnectionLimits,
     ) -> Self {
-        // One bound for the dial, the request and its replay together.
+        // One limit for the connection attempt, the request and its retries together.
         let ends = Instant::now() + limits.total;
         let mut exchange = Self {
             slot,
@@ -144,14 +144,14 @@ impl Exchange {
         exchange
     }
 
-    /// Sees the client off when nothing is left of the request.
+    /// Keeps the one-shot client until the request has ended.
     #[must_use]
     pub fn of_guest(mut self, guest: Option<OneShotClient>) -> Self {
         self.guest = guest;
         self
     }
 
-    /// Has `sieve` look at the answer before anybody else does, and change it.
+    /// Applies `sieve` to the answer before any other processing.
     #[must_use]
     pub fn with_filter(
         mut self,
@@ -161,8 +161,7 @@ impl Exchange {
         self
     }
 
-    /// Has `sequel` decide what becomes of the outcome, once nothing more is tried for it. Where that
-    /// takes long, `computer` does it.
+    /// Processes the final outcome with `sequel`, which runs on `computer` if that takes long.
     #[must_use]
     pub fn with_continuation(
         mut self,
@@ -174,26 +173,26 @@ impl Exchange {
         self
     }
 
-    /// Counts a start of the server that was made for the request beforehand.
+    /// Counts a server start that was made for the request beforehand.
     #[must_use]
     pub fn after_start(mut self) -> Self {
         self.left.started(1);
         self
     }
 
-    /// Has the client told of progress under `token`, JSON text, which is not in the request.
+    /// Sends progress notifications under `token`, JSON text, which is not in the request.
     #[must_use]
     pub fn reporting(mut self, token: &str) -> Self {
         self.token = Some(token.into());
         self
     }
 
-    /// Has tasks carried between the eras: the client finds those that it has begun again.
+    /// Translates tasks between the eras: the client can find its tasks again.
     pub fn carry_tasks(&mut self) {
         self.crossing.carries_tasks = true;
     }
 
-    /// Asks for a connection, if the server may be asked for anything.
+    /// Requests a connection, if the breaker admits the request.
     fn enter(&mut self, limits: ConnectionLimits) {
         self.is_fresh = self.slot.n_lost() == 0;
         match self.slot.gate().admit(self.holder) {
@@ -205,15 +204,15 @@ impl Exchange {
         }
     }
 
-    /// Returns what comes next, as [`PendingRequest::next`] does.
+    /// Returns the next event, like [`PendingRequest::next`].
     ///
     /// # Errors
     ///
-    /// [`CallError`] when no answer will come; nothing comes after it.
+    /// [`CallError`] if no answer will come. Nothing follows it.
     ///
     /// # Cancel safety
     ///
-    /// Safe: the next call goes on.
+    /// Cancel safe: the next call continues.
     pub async fn next(&mut self) -> Result<CallEvent, CallError> {
         loop {
             if let Some(notice) = self.notices.pop_front() {
@@ -243,7 +242,7 @@ impl Exchange {
                                 Some(Ok(answer)) if answer.bytes().as_ptr() != received => {
                                     return self.counted(answer);
                                 }
-                                // It was counted when it came.
+                                // It was counted on arrival.
                                 Some(outcome) => return outcome.map(CallEvent::Answer),
                                 None => continue,
                             }
@@ -259,7 +258,7 @@ impl Exchange {
             let loss = self.classify(&error);
             if let Some(successor) = self.successor(&error, loss) {
                 tracing::debug!(mcp_server = %self.slot.name(), "request goes to the changed server");
-                // What ran at the old one says nothing about the new one.
+                // The old server's outcome says nothing about the new one.
                 self.permit = None;
                 self.slot = successor;
                 self.enter(self.limits_left());
@@ -279,18 +278,18 @@ impl Exchange {
         }
     }
 
-    /// Returns the first stage of another attempt, if there is one left.
+    /// Returns the first stage of another attempt, if the budget allows one.
     fn try_again(&mut self, again: RetryKind) -> Option<Stage> {
         let pause = self.left.take(again)?;
         if self.left.may_start() {
             return Some(self.connecting(pause, self.limits_left()));
         }
-        // The server is not started once more, but another client may have had it started.
+        // No start is left for this request, but another client may have started the server.
         let lease = self.slot.ready(self.owner.as_ref())?;
         Some(Stage::Connected(Connected { call: None, lease }))
     }
 
-    /// Goes on to what comes next on one connection, or to why nothing will.
+    /// Continues to the next event on one connection, or to the error.
     async fn advance(&mut self) -> Result<CallEvent, CallError> {
         loop {
             let Connected { call, lease } = match &mut self.stage {
@@ -367,8 +366,8 @@ impl Exchange {
         }
     }
 
-    /// Returns the first stage on a connection, which is there at once where there is one for all.
-    /// The wait for another one begins after a `pause`.
+    /// Returns the first stage of a connection. A shared connection may be available at once.
+    /// Otherwise the wait starts after a `pause`.
     fn connecting(&self, pause: Duration, limits: ConnectionLimits) -> Stage {
         if pause.is_zero()
             && let Some(lease) = self.slot.ready(self.owner.as_ref())
@@ -386,12 +385,12 @@ impl Exchange {
         self.ends.saturating_duration_since(Instant::now())
     }
 
-    /// Returns how long what comes next may take.
+    /// Returns the limits for the rest of the request.
     fn limits_left(&self) -> ConnectionLimits {
         ConnectionLimits { total: self.time_left(), ..self.limits }
     }
 
-    /// Takes note of the answer.
+    /// Records the answer.
     fn answered(&mut self, answer: &Message) {
         if self.request.method() == Some(method::TOOLS_LIST)
             && let Some(page) = answer.part(MessagePart::Result)
@@ -403,7 +402,7 @@ impl Exchange {
         }
     }
 
-    /// Reports a failure, once nothing more is tried.
+    /// Reports the failure to the breaker, after all retries.
     fn report(&mut self, error: &CallError) {
         let incident = error.incident(self.slot.attempts(), self.generation());
         if let Some(permit) = self.permit.take() {
@@ -411,11 +410,11 @@ impl Exchange {
         }
     }
 
-    /// Waits for the answer. Notifications go by, questions are refused.
+    /// Waits for the answer. Ignores notifications and refuses questions.
     ///
     /// # Errors
     ///
-    /// As [`Exchange::next`].
+    /// Those of [`Exchange::next`].
     ///
     /// # Cancel safety
     ///
@@ -428,8 +427,8 @@ impl Exchange {
         }
     }
 
-    /// Gives the request up because the client has said that it does not want the answer; see
-    /// [`PendingRequest::cancel`]. Nothing comes after it.
+    /// Cancels the request because the client does not want the answer: see
+    /// [`PendingRequest::cancel`]. Nothing follows.
     pub fn cancel(&mut self) {
         self.permit = None;
         let stage = std::mem::replace(&mut self.stage, Stage::Over);
@@ -443,12 +442,13 @@ impl Exchange {
         self.slot.name()
     }
 
-    /// Returns how many calls of the server may be held while their clients are asked something.
+    /// Returns the maximum number of the server's calls to hold while their clients answer
+    /// questions.
     pub fn held_max(&self) -> usize {
         self.slot.declared().sharing.held_max()
     }
 
-    /// Returns the generation of the connection that the request is on, if it is on one.
+    /// Returns the generation of the request's connection, if it is on one.
     pub fn generation(&self) -> Option<u64> {
         match &self.stage {
             Stage::Connected(Connected { lease, .. }) | Stage::Asking(_, lease) => {
@@ -462,17 +462,17 @@ impl Exchange {
         }
     }
 
-    /// Tells whether the server works on the request.
+    /// Returns whether the server is working on the request.
     pub fn is_running(&self) -> bool {
         matches!(self.stage, Stage::Connected(Connected { call: Some(_), .. }))
     }
 
-    /// Returns the progress token that the client gave, as JSON text.
+    /// Returns the client's progress token, as JSON text.
     fn client_token(&self) -> Option<&str> {
         self.token.as_deref().or(self.request.part(MessagePart::ProgressToken))
     }
 
-    /// Tells whether the client has asked for progress.
+    /// Returns whether the client has asked for progress.
     pub fn wants_progress(&self) -> bool {
         self.client_token().is_some()
     }
@@ -482,9 +482,9 @@ impl Exchange {
         self.request.part(MessagePart::Id).unwrap_or("null")
     }
 
-    /// Returns the bytes of `message` as the client is to see them: its own id and token.
+    /// Returns the bytes of `message` for the client, with the client's id and token.
     pub fn restore(&self, message: &Message) -> ByteChunks {
-        // A message with a token comes only where the request had one.
+        // A message has a token only if the request had one.
         let token = self.client_token().unwrap_or("null");
         message.edit_in_pieces([
             (MessagePart::Id, self.client_id()),

@@ -1,61 +1,60 @@
-//! Whether a request that failed is sent again.
+//! The decision whether a failed request is sent again.
 //!
-//! | what was lost | `safe` | `vital` | `fresh` | `never` |
+//! | failure | `safe` | `vital` | `fresh` | `never` |
 //! |---|---|---|---|---|
-//! | a dial that may pass the next time | again | again | again | |
+//! | a failed attempt to connect that may succeed next time | again | again | again | |
 //! | a request that was not executed | again | again | again | |
-//! | one in the middle that may be executed twice | again | again | again | |
+//! | an interrupted request that may be executed twice | again | again | again | |
 //! | one that may have been executed, or still runs | | again | again, on the first connection | |
-//! | anything that is not the server's fault, or stays as it is | | | | |
+//! | a failure that is not the server's fault, or is permanent | | | | |
 //!
-//! Pure. Source: design ruling 9, and seed 004 for `vital` and `fresh`.
+//! Pure.
 
 use std::time::Duration;
 
 use crate::config::{RetryPolicy, defaults};
 
-/// What became of a request that failed.
+/// The class of a request's failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FailureClass {
-    /// There is no connection: the dial failed, and another one may not.
+    /// Connecting failed, and another attempt may succeed.
     Dial,
-    /// It provably was not executed, and a new connection is all that it needs.
+    /// The request provably was not executed, and needs only a new connection.
     Unexecuted,
-    /// It was interrupted, and may be executed twice.
+    /// The request was interrupted, and may be executed twice.
     Repeatable,
-    /// It failed by the server's fault, and may have been executed.
+    /// The request failed by the server's fault, and may have been executed.
     Unknown,
-    /// Sending it again is of no use.
+    /// Another attempt is useless.
     Final,
 }
 
-/// How a request is tried again.
+/// The kind of retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RetryKind {
-    /// With another dial.
+    /// Connect again.
     Redial,
-    /// On another connection.
+    /// Send the request on another connection.
     Replay,
-    /// A second time, which does no harm.
+    /// Send the request again, which does no harm.
     Repeat,
-    /// A second time, whatever that does.
+    /// Send the request again, although it may be executed twice.
     Blind,
 }
 
-/// How often a request may still be tried again, each way counted apart: one that was interrupted is
-/// the first to find out that the server is not there.
+/// The retries that a request has left, counted separately for each kind: an interrupted request is
+/// often the first to find that the server has gone.
 #[derive(Debug)]
 pub(super) struct RetryBudget {
     redials: u32,
     replays: u32,
     repeats: u32,
     blinds: u32,
-    /// How often the server may still be started, whatever the reason.
+    /// The number of server starts left, for any reason.
     starts: u32,
 }
 
-/// Returns how a request is tried again, if it is. `is_fresh` tells that the server has not been
-/// connected anew so far.
+/// Returns the kind of retry, if any. `is_fresh`: no earlier connection was lost.
 pub(super) fn decide(retry: RetryPolicy, loss: FailureClass, is_fresh: bool) -> Option<RetryKind> {
     match (retry, loss) {
         (RetryPolicy::Never, _) | (_, FailureClass::Final) => None,
@@ -81,7 +80,7 @@ impl Default for RetryBudget {
 }
 
 impl RetryBudget {
-    /// Takes one attempt, and returns how long to wait before it; nothing when none is left.
+    /// Takes one retry. Returns the pause before it, or `None` if no retry is left.
     pub(super) fn take(&mut self, again: RetryKind) -> Option<Duration> {
         let (left, pause) = match again {
             RetryKind::Redial => (&mut self.redials, Duration::ZERO),
@@ -93,12 +92,12 @@ impl RetryBudget {
         Some(pause)
     }
 
-    /// Notes that the server was started so often for the request.
+    /// Records that the request has caused `n_starts` server starts.
     pub(super) fn started(&mut self, n_starts: u32) {
         self.starts = self.starts.saturating_sub(n_starts);
     }
 
-    /// Tells whether the server may be started for the request once more.
+    /// Returns whether the request may start the server once more.
     pub(super) fn may_start(&self) -> bool {
         self.starts > 0
     }

@@ -1,12 +1,12 @@
-//! What the disk keeps of one server, as bytes. Pure.
+//! The cache file of one server, as bytes. Pure.
 //!
 //! ```text
 //!  {"format":1,"server":"git","declared":"5d41…","checksum":"7b2c…","read":1767225600}
 //!  {"protocolVersion":"2025-11-25","profile":{…},"tools":[…],"prompts":[…]}
 //! ```
 //!
-//! The second part has the items as the server wrote them. It is never trusted: whatever may have
-//! been written there, by whomever, goes through the same checks as what a server says.
+//! The second part holds the items as the server wrote them. The file is not trusted: whoever wrote
+//! it, its content passes the same checks as a server's answer.
 
 use std::{
     collections::HashMap,
@@ -26,12 +26,13 @@ use crate::{
     name::ServerName,
     protocol::{
         Era,
+        list_page::{ListKind, ListPage},
         nesting_depth::is_too_deep,
-        payloads::{ListKind, ListPage, ServerProfile},
+        payloads::ServerProfile,
     },
 };
 
-/// Which way of writing it is. Another one is not read.
+/// The version of the file format. A file of any other version is not read.
 const FORMAT: u32 = 1;
 
 #[derive(Deserialize, Serialize)]
@@ -44,24 +45,24 @@ struct Header<'a> {
     read: u64,
 }
 
-/// Only what every format has.
+/// The members that every version of the format has.
 #[derive(Deserialize)]
 struct Format {
     format: u32,
 }
 
-/// Why a file is not used.
+/// The reason why a file is not used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum CacheFileError {
-    /// It is of another declaration, or was written another way. That is nobody's fault.
+    /// The file is for another declaration or in another format. That is no fault.
     #[error("it is of another declaration or format")]
     Foreign,
-    /// It is not as we write it.
+    /// The file is not as metamcp writes it.
     #[error("{0}")]
     Corrupt(&'static str),
 }
 
-/// Returns what is kept of a server, and the digest of it.
+/// Returns the file for a server, and the digest of its body.
 pub(super) fn write(server: &ServerName, known: &KnownLists) -> (Vec<u8>, CatalogDigest) {
     let mut body = String::from("{");
     if let Some(profile) = known.profile() {
@@ -92,7 +93,7 @@ pub(super) fn write(server: &ServerName, known: &KnownLists) -> (Vec<u8>, Catalo
     let mut bytes = serde_json::to_vec(&header).unwrap_or_default();
     bytes.push(b'\n');
     bytes.extend_from_slice(body.as_bytes());
-    // Of the header only what says whose it is: when it was read makes it no other.
+    // The digest leaves out the header: the time of the read does not make the content another one.
     (bytes, digest)
 }
 
@@ -100,7 +101,7 @@ pub(super) fn write(server: &ServerName, known: &KnownLists) -> (Vec<u8>, Catalo
 ///
 /// # Errors
 ///
-/// [`CacheFileError`] when it is anything else.
+/// [`CacheFileError`] if the file is anything else.
 pub(super) fn read(
     server: &ServerName,
     declared: CatalogDigest,
@@ -141,8 +142,8 @@ pub(super) fn read(
     Ok(KnownLists::restored(declared, profile(&members)?, lists, since, checksum))
 }
 
-/// Returns what is written of a server in whose file there was `body` below a header that fits; `None`
-/// where that is not understood. For the fuzz targets.
+/// Writes again what it reads from `body` below a valid header, and returns the new body; `None` if
+/// `body` is not understood. For the fuzz targets.
 #[doc(hidden)]
 pub fn rewritten(body: &str) -> Option<String> {
     let server = ServerName::new("a").expect("it is a name");

@@ -1,38 +1,38 @@
-//! Which definitions a server has changed since its list was read before. Pure.
+//! The definitions that a server has changed since its list was last read. Pure.
 //!
-//! A tool that was looked at and found harmless may say something else a day later, to models that
-//! believe what a description says. So each change is a line in the log.
+//! A tool that was reviewed and found harmless may have another description a day later, and models
+//! believe descriptions. So each change is logged.
 
 use std::collections::HashMap;
 
 use super::Listing;
 use crate::{config::defaults, name::ServerName, protocol::ObjectMembers, redact};
 
-/// A definition that is another one than before.
+/// A definition that differs from its earlier version.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ChangedDefinition {
     /// The name, URI or URI template.
     pub(super) key: String,
-    /// The members that differ, are new or are gone, in the order of the new definition.
+    /// The members that differ, are new or are gone; in the order of the new definition.
     pub(super) members: Vec<String>,
 }
 
-/// Returns the definitions of `new` that are other ones than in `old`, at most
-/// [`defaults::ALTERED_MAX`], and how many more there are.
+/// Returns the definitions of `new` that differ from those in `old`, at most
+/// [`defaults::ALTERED_MAX`], and the number of further ones.
 pub(super) fn changed_definitions(old: &Listing, new: &Listing) -> (Vec<ChangedDefinition>, usize) {
     let before: HashMap<&str, &str> =
         old.iter().map(|item| (item.key.as_str(), item.json())).collect();
     let mut changed = new.iter().filter_map(|item| {
         let old = before.get(item.key.as_str()).filter(|old| **old != item.json())?;
         let members = differing(old, item.json());
-        // One that is only written another way is none.
+        // Another spelling of the same JSON is no change.
         (!members.is_empty()).then(|| ChangedDefinition { key: item.key.clone(), members })
     });
     let told = changed.by_ref().take(defaults::ALTERED_MAX).collect();
     (told, changed.count())
 }
 
-/// Writes the definitions that are other ones than before into the log.
+/// Logs the definitions that differ from their earlier version.
 pub(super) fn log_changes(server: &ServerName, list: &str, old: &Listing, new: &Listing) {
     let (told, n_more) = changed_definitions(old, new);
     for ChangedDefinition { key, members } in told {
@@ -62,7 +62,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::protocol::payloads::{ListKind, ListPage};
+    use crate::protocol::list_page::{ListKind, ListPage};
 
     fn listing(tools: &Value) -> Listing {
         let result = json!({ "tools": tools }).to_string();

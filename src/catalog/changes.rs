@@ -1,5 +1,5 @@
-//! Whether a list has changed of which a server says so: it is read again and compared with what
-//! clients know, at most one read of it at a time, and one in [`defaults::NOTICE_WINDOW`].
+//! Notifications about changed lists. A list that its server reports as changed is read again and
+//! compared with what clients know: one read at a time, and one per [`defaults::NOTICE_WINDOW`].
 //!
 //! ```text
 //!  connections ── announcements ──┬── anything else ─────────────────────────────▶ sessions
@@ -26,20 +26,21 @@ use crate::{
     error_report::chain,
     name::ServerName,
     pool::ServerSlot,
-    protocol::payloads::ListKind,
+    protocol::list_page::ListKind,
     session::{Debounce, sleep_until},
 };
 
-/// A notice: its server, the owner of its connection, its main list, and its sender.
+/// The key of a notice: server, owner of the connection, main list, and sender.
 type Key = (ServerName, Option<u64>, ListKind, NoticeSource);
 
 impl Catalog {
-    /// Hands on what servers say to nobody in particular, but of changed lists only those that have,
-    /// as far as clients know them; until `stop`. `limits` are those of a request at that moment.
+    /// Forwards notifications that belong to no request, until `stop`. A `list_changed` is
+    /// forwarded only if the list differs from the one that clients know. `limits` returns the
+    /// current limits.
     ///
     /// # Cancel safety
     ///
-    /// Dropped halfway, what is in the queue is lost.
+    /// Messages in the queue are lost.
     pub async fn run_announcements(
         &self,
         mut announced: mpsc::Receiver<Announcement>,
@@ -59,7 +60,7 @@ impl Catalog {
                         let key = (server, owner.as_ref().map(|owner| owner.key), list, source);
                         held.hold(key, owner, since.elapsed());
                     }
-                    // Waits where clients are told more than is handed on; the queue has a bound.
+                    // Waits while the channel to the sessions is full; the queue is bounded.
                     None => drop(self.told.send(announcement).await),
                 },
                 () = sleep_until(since, held.next_end()) => {
@@ -72,7 +73,7 @@ impl Catalog {
                                 key
                             });
                         } else {
-                            // What was read may be from before the notice.
+                            // The running read may have begun before this notice.
                             held.hold(key, owner, now);
                         }
                     }
@@ -82,7 +83,7 @@ impl Catalog {
         }
     }
 
-    /// Tells clients whether a list has changed of which its server says so.
+    /// Notifies clients when a list that its server reported as changed really differs.
     async fn check(
         &self,
         server: &ServerName,
@@ -92,13 +93,13 @@ impl Catalog {
     ) {
         let Some(slot) = self.pool.slot(server.as_str()) else { return };
         if !self.sessions.has_listener(server, owner) {
-            // There is nobody to tell. What is searched is to be right all the same; whoever else asks
-            // later has the list read again.
+            // No client listens. The search index must be right all the same; a client that asks
+            // later gets a new read.
             self.look_again(&slot, owner, notice, limits).await;
             return;
         }
         let say = || {
-            try_send(&self.told, Announcement::of_change(server.clone(), owner.cloned(), notice))
+            try_send(&self.told, Announcement::of_change(server.clone(), owner.cloned(), notice));
         };
         let mut lists = ListKind::of_notice(notice.notice()).to_vec();
         let unseen = |list: &ListKind| self.entry(&slot, *list, owner).is_unshown();
@@ -110,15 +111,15 @@ impl Catalog {
                 self.look_again(&slot, owner, notice, limits).await;
                 return;
             }
-            // There is nothing to compare with, but the next time.
+            // There is nothing to compare with, only next time.
             lists.truncate(1);
             say();
         } else {
             lists.retain(|list| !unseen(list));
         }
         if slot.live(owner).is_none() {
-            // One that we have closed is compared when it is there again. It is not dialled for that:
-            // some say at each start that their lists have changed.
+            // A connection that metamcp closed as idle is compared once it is open again. It is not
+            // opened for this: some servers report changed lists at each start.
             if !slot.is_closed_idle(owner) {
                 lists.iter().for_each(|list| self.entry(&slot, *list, owner).forget());
                 say();
@@ -127,11 +128,12 @@ impl Catalog {
         }
         for list in lists {
             let entry = self.entry(&slot, list, owner);
-            // A server that takes long goes on with the list for whoever asks next.
+            // The read from a slow server continues in the background for the next caller.
             let reading =
                 timeout(defaults::LIST_PATIENCE, self.listing(&slot, list, owner, limits));
             let reason = match reading.await {
-                // Whoever reads another one tells of it, unless clients were shown that one before.
+                // The reader of a changed list sends the notice, unless clients were shown that
+                // list before.
                 Ok(Ok(listing)) => {
                     if entry.show(&listing) {
                         say();
@@ -147,7 +149,7 @@ impl Catalog {
         }
     }
 
-    /// Reads lists again that are known, unless their server is not there.
+    /// Reads known lists again, unless their server has no connection.
     async fn look_again(
         &self,
         slot: &Arc<ServerSlot>,
@@ -165,8 +167,8 @@ impl Catalog {
         }
     }
 
-    /// Tells clients that servers have come or gone with the configuration. Those that were declared
-    /// anew may have the same lists as before: these are compared once they are connected.
+    /// Notifies clients of servers that a reload added or removed. A server with a changed
+    /// declaration may have the same lists as before: they are compared once it is connected.
     pub fn replaced(&self, diff: &ServerDiff) {
         self.redeclare(diff);
         self.redeclared.notify_one();
@@ -180,10 +182,10 @@ impl Catalog {
     }
 }
 
-/// Hands a notice on that is not waited for.
+/// Sends a notice without waiting.
 pub(super) fn try_send(told: &mpsc::Sender<Announcement>, notice: Announcement) {
     match told.try_send(notice) {
-        // Nobody is told anything any more when the service stops.
+        // The channel is closed when the service stops.
         Ok(()) | Err(TrySendError::Closed(_)) => {}
         Err(TrySendError::Full(lost)) => {
             tracing::warn!(mcp_server = %lost.server, "notice of a changed list lost: too many at once");
@@ -191,7 +193,7 @@ pub(super) fn try_send(told: &mpsc::Sender<Announcement>, notice: Announcement) 
     }
 }
 
-/// Returns the main list of those that have changed, if that is what was announced.
+/// Returns the main one of the lists that have changed, if this is a `list_changed`.
 fn list_of(announcement: &Announcement) -> Option<ListKind> {
     match &announcement.aside {
         SideMessage::Notification(message) => {

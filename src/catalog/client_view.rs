@@ -1,33 +1,33 @@
-//! What clients know of one list: whether they are to be told that it has changed. Pure.
+//! The version of a list that clients know, to decide whether to notify them of changes. Pure.
 //!
-//! Many clients are one here: where some know another list than others, all are told.
+//! All clients count as one: where they know different lists, all are notified.
 
 use super::Listing;
 
-/// What clients were shown of a list since they were told last that it has changed.
+/// The versions of a list that clients were shown since they were last notified.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum ClientView {
-    /// Nothing.
+    /// No client was shown the list.
     #[default]
     Nothing,
-    /// This one, as far as they were shown any.
+    /// All clients that were shown the list saw this one.
     One(Listing),
-    /// One this and the other that, or a part that fits to no list that we know.
+    /// Clients saw different lists, or a page that fits no known list.
     Several,
 }
 
-/// A part of a list that a client was shown as its server wrote it.
+/// The place of a page in the list that a client was shown as its server wrote it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ListPosition {
-    /// It is the first page.
+    /// The page is the first one.
     pub(super) is_first: bool,
-    /// It is the last one.
+    /// The page is the last one.
     pub(super) is_last: bool,
 }
 
 impl ClientView {
-    /// Takes note that clients are shown `listing` from now on. Returns whether some know another
-    /// one and are to be told.
+    /// Records that clients are shown `listing` from now on. Returns whether some clients know
+    /// another list and must be notified.
     pub(super) fn list(&mut self, listing: &Listing) -> bool {
         let is_news = match self {
             Self::Nothing => false,
@@ -38,8 +38,8 @@ impl ClientView {
         is_news
     }
 
-    /// Compares what clients know with `listing`, of which they hear if it is another one; who knows
-    /// nothing is shown nothing. Returns whether some are to be told.
+    /// Compares what clients know with `listing`, which is recorded as shown if clients know any
+    /// list. Returns whether some clients must be notified.
     pub(super) fn compare(&mut self, listing: &Listing) -> bool {
         match self {
             Self::Nothing => false,
@@ -47,12 +47,12 @@ impl ClientView {
         }
     }
 
-    /// Takes note that a client was shown the lists of other servers without this one.
+    /// Records that a client was shown the lists of other servers without this one.
     pub(super) fn omit(&mut self) {
         self.note_page(&[], ListPosition { is_first: true, is_last: true });
     }
 
-    /// Takes note that a client was shown a page as the server wrote it.
+    /// Records that a client was shown a page as the server wrote it.
     pub(super) fn note_page(&mut self, page: &[super::ListItem], place: ListPosition) {
         let ListPosition { is_first, is_last } = place;
         let known = match self {
@@ -83,12 +83,12 @@ impl ClientView {
         }
     }
 
-    /// Takes note that a client was told something else than the list, whatever it was.
+    /// Records that a client was told something other than the list.
     pub(super) fn mark_stale(&mut self) {
         *self = Self::Several;
     }
 
-    /// Takes note that all are told to ask again without a look at the list.
+    /// Records that all clients are told to ask again, without a comparison.
     pub(super) fn forget(&mut self) {
         *self = Self::Nothing;
     }
@@ -97,7 +97,7 @@ impl ClientView {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::payloads::{ListKind, ListPage};
+    use crate::protocol::list_page::{ListKind, ListPage};
 
     fn listing(names: &[&str]) -> Listing {
         let tool =

@@ -1,4 +1,4 @@
-//! Whether the last attempt to connect each server came to something, as far as lists were read.
+//! The outcome of the last attempt to connect each server in order to read its lists.
 
 use std::{
     collections::HashMap,
@@ -7,15 +7,15 @@ use std::{
 
 use crate::{name::ServerName, pool::ServerSlot};
 
-/// The servers that could not be connected when their lists were asked for.
+/// The servers that could not be connected when a client asked for their lists.
 #[derive(Debug, Default)]
 pub(super) struct ConnectAttempts {
-    /// A slot that a reload has replaced says nothing about its successor.
+    /// A slot that a reload replaced says nothing about its successor.
     failed: Mutex<HashMap<ServerName, Weak<ServerSlot>>>,
 }
 
 impl ConnectAttempts {
-    /// Notes how an attempt to connect `slot` ended.
+    /// Records the outcome of an attempt to connect `slot`.
     pub(super) fn note(&self, slot: &Arc<ServerSlot>, has_failed: bool) {
         let mut failed = self.failed();
         match has_failed {
@@ -24,7 +24,7 @@ impl ConnectAttempts {
         }
     }
 
-    /// Tells whether the last attempt to connect `slot` failed.
+    /// Returns whether the last attempt to connect `slot` failed.
     pub(super) fn has_failed(&self, slot: &Arc<ServerSlot>) -> bool {
         let failed = self.failed();
         failed.get(slot.name()).is_some_and(|known| known.ptr_eq(&Arc::downgrade(slot)))

@@ -1,4 +1,4 @@
-//! Hashes that tell one definition from another. Pure.
+//! Hashes that distinguish definitions. Pure.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -7,20 +7,20 @@ use sha2::{Digest as _, Sha256};
 
 use crate::config::{EraChoice, SecretValue, ServerConfig, TransportConfig};
 
-/// A hash over something, to tell it from anything else.
+/// A SHA-256 hash.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct CatalogDigest([u8; 32]);
 
 impl CatalogDigest {
-    /// Returns that of `bytes`.
+    /// Returns the hash of `bytes`.
     pub(super) fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 
-    /// Returns that of how a server is declared, as far as that decides who answers and what it is
-    /// told: another program under the same name is not to be shown with the tools of the last one.
+    /// Returns the hash of those parts of a declaration that decide who answers and what it is
+    /// told. Another program of the same name must not be shown with the tools of the old one.
     ///
-    /// References to secrets count, and what they stand for does not: that may change with each day.
+    /// References to secrets count, their values do not: a value may change daily.
     pub(super) fn of_declaration(server: &ServerConfig) -> Self {
         let transport = match &server.transport {
             TransportConfig::Stdio { command, args, env, cwd } => {
@@ -39,11 +39,11 @@ impl CatalogDigest {
             EraChoice::Legacy => "legacy",
             EraChoice::Modern => "modern",
         };
-        // Who shares a connection decides what the server is told of its clients.
+        // The sharing decides what the server is told about its clients.
         Self::of(json!([transport, server.sharing.name(), era]).to_string().as_bytes())
     }
 
-    /// Returns its first bytes as a number.
+    /// Returns the first eight bytes as a number.
     pub(super) fn as_u64(self) -> u64 {
         let mut first = [0; 8];
         first.copy_from_slice(&self.0[..8]);

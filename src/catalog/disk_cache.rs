@@ -1,7 +1,7 @@
-//! The files of the disk cache: one for each server.
+//! The files of the disk cache, one for each server.
 //!
-//! Everything here blocks, and is called where that does no harm. Nothing here fails: a cache that
-//! cannot be read is none, and one that cannot be written costs a start its speed and nothing else.
+//! Everything here blocks: call it off the event loops. Nothing here fails: an unreadable cache
+//! counts as empty, and one that cannot be written only slows the next start.
 
 use std::{
     ffi::OsString,
@@ -21,25 +21,25 @@ use crate::{
     name::ServerName,
 };
 
-/// How the files end.
+/// The suffix of the file names.
 const SUFFIX: &str = ".catalog";
 
-/// Where the disk cache is.
+/// The directory of the disk cache.
 #[derive(Debug, Default)]
 pub struct DiskCache {
     directory: Option<PathBuf>,
-    /// Somebody was told that the directory is of no use.
+    /// The operator was warned that the directory cannot be written.
     warned: AtomicBool,
 }
 
 impl DiskCache {
-    /// Returns the cache in `directory`; without one nothing is kept.
+    /// Returns the cache in `directory`. Without a directory it stores nothing.
     pub fn new(directory: Option<PathBuf>) -> Self {
         Self { directory, warned: AtomicBool::new(false) }
     }
 
-    /// Returns the cache that is declared. Where nothing is, it is in the directory that the service
-    /// manager has made, else in the one of the user.
+    /// Returns the cache for `choice`. The default is the directory that the service manager
+    /// provides, else the user's cache directory.
     pub fn declared(choice: &CatalogCache) -> Self {
         Self::new(match choice {
             CatalogCache::Found => directory(|name| std::env::var_os(name)),
@@ -48,19 +48,19 @@ impl DiskCache {
         })
     }
 
-    /// Returns the directory, if there is to be one.
+    /// Returns the directory, if the cache has one.
     pub fn directory(&self) -> Option<&Path> {
         self.directory.as_deref()
     }
 
-    /// Returns what is kept of a server that is declared as `declared`.
+    /// Returns the stored lists of a server whose declaration has the digest `declared`.
     pub(super) fn read(&self, server: &ServerName, declared: CatalogDigest) -> Option<KnownLists> {
         let path = self.path(server)?;
         let reason = match files::content(&path, defaults::CACHE_FILE_BYTES_MAX) {
             Ok(None) => return None,
             Ok(Some(bytes)) => match cache_file::read(server, declared, &bytes) {
                 Ok(known) => return Some(known),
-                // Written when the server was declared another way, or by another version of us.
+                // Written for another declaration of the server, or by another version of metamcp.
                 Err(CacheFileError::Foreign) => return None,
                 Err(corrupt @ CacheFileError::Corrupt(_)) => corrupt.to_string(),
             },
@@ -71,7 +71,7 @@ impl DiskCache {
         None
     }
 
-    /// Keeps what is known of a server, unless that is on the disk already. Returns what is there.
+    /// Stores what is known of a server, unless the file has it already. Returns the stored digest.
     pub(super) fn write(&self, server: &ServerName, known: &KnownLists) -> Option<CatalogDigest> {
         let path = self.path(server)?;
         let (bytes, digest) = cache_file::write(server, known);
@@ -80,7 +80,7 @@ impl DiskCache {
         }
         let lists = LISTS.into_iter().filter_map(|list| known.listing(list));
         let n_items = lists.map(|listing| listing.len()).max().unwrap_or(0);
-        // What would not be read again.
+        // Such a file would not be read again.
         if bytes.len() > defaults::CACHE_FILE_BYTES_MAX || n_items > defaults::CACHED_ITEMS_MAX {
             let n_bytes = bytes.len();
             tracing::warn!(mcp_server = %server, n_bytes, n_items, "lists not cached: too large");
@@ -92,7 +92,7 @@ impl DiskCache {
                 Some(digest)
             }
             Err(error) => {
-                // Said once, and not with every change.
+                // Warns once, not at every change.
                 if !self.warned.swap(true, Ordering::Relaxed) {
                     tracing::warn!(path = %path.display(), %error, "lists are not cached");
                 }
@@ -101,28 +101,28 @@ impl DiskCache {
         }
     }
 
-    /// Tells whether there is any file.
+    /// Returns whether the cache has any file.
     pub(super) fn has_files(&self) -> bool {
         let files = self.directory().and_then(|directory| directory.read_dir().ok());
         files.is_some_and(|mut files| files.next().is_some())
     }
 
-    /// Tells whether nothing is kept of a server, although it should be.
+    /// Returns whether the file of a server is missing although the cache is on.
     pub(super) fn is_missing(&self, server: &ServerName) -> bool {
-        // A link that leads nowhere is something.
+        // A dangling symbolic link counts as present.
         self.path(server).is_some_and(|path| {
             path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound)
         })
     }
 
-    /// Removes what an earlier process has left half written, of whatever is kept there.
+    /// Removes the partial files that earlier processes left behind.
     pub(super) fn tidy(&self) {
         if let Some(directory) = &self.directory {
             files::tidy(directory, defaults::CACHE_DRAFT_AGE);
         }
     }
 
-    /// Returns the path of a server's file. The grammar of names makes it one of this directory.
+    /// Returns the path of a server's file. The grammar of names keeps it inside the directory.
     fn path(&self, server: &ServerName) -> Option<PathBuf> {
         let name = format!("{server}{SUFFIX}");
         let is_plain = Path::new(&name).file_name().is_some_and(|plain| plain == name.as_str());
@@ -131,19 +131,19 @@ impl DiskCache {
     }
 }
 
-/// Returns where the service may keep what it can do without.
-/// Source: systemd.exec(5), `CacheDirectory=`, and the XDG base directories.
+/// Returns the directory for data that the service can do without. Source: systemd.exec(5),
+/// `CacheDirectory=`, and the XDG base directories.
 fn directory(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let absolute = |name: &str| {
         let value = variable(name)?;
-        // systemd separates several by colons; the first one is the service's own.
+        // systemd separates several directories by colons; the first one is the service's own.
         let first = std::env::split_paths(&value).next()?;
         first.is_absolute().then_some(first)
     };
     let own = absolute("CACHE_DIRECTORY")
         .or_else(|| absolute("XDG_CACHE_HOME").map(|home| home.join("metamcp")))
         .or_else(|| absolute("HOME").map(|home| home.join(".cache/metamcp")))?;
-    // Servers that run as the same user keep theirs beside it.
+    // A subdirectory, since servers that run as the same user may keep files beside it.
     Some(own.join("catalog"))
 }
 

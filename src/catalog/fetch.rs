@@ -1,4 +1,4 @@
-//! How a server is asked for one of its lists: on which connection, and all pages of it.
+//! The read of one list from its server: the choice of the connection, and all pages.
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
@@ -16,23 +16,23 @@ use crate::{
         Message, RpcError,
         item_check::RejectedItem,
         jsonrpc::MessagePart,
-        payloads::{ListItem, ListKind, ListPage, TWICE},
+        list_page::{ListItem, ListKind, ListPage, TWICE},
         rpc_error::METHOD_NOT_FOUND,
     },
 };
 
-/// Why a list is read.
+/// The reason for reading a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FetchReason {
-    /// Somebody asks for it, and waits: all is done to get it, and how that ends says something about
+    /// A caller waits for it: connects, retries, and counts for the breaker, as any request.
     /// the server, as with any request.
     Asked,
-    /// Its server is there. Nothing is started for it and nothing sent again, and whatever becomes of
-    /// it is no reason to leave the server alone, or to trust it again.
+    /// The server is connected. metamcp neither connects nor retries for it, and the outcome does
+    /// not count for the breaker.
     There,
 }
 
-/// Whom a list is asked of, for whom, and why.
+/// The target, the client and the reason of one read.
 #[derive(Clone, Copy)]
 pub(super) struct ListFetch<'a> {
     pub(super) slot: &'a Arc<ServerSlot>,
@@ -45,13 +45,13 @@ pub(super) struct ListFetch<'a> {
 #[derive(Default)]
 pub(super) struct FetchedPages {
     pub(super) items: Vec<ListItem>,
-    /// What is kept from clients.
+    /// The items that clients are not shown.
     pub(super) rejected: Vec<RejectedItem>,
     pub(super) ttl: Option<Duration>,
 }
 
 impl ListFetch<'_> {
-    /// Returns the connection to ask on.
+    /// Returns the connection to read on.
     pub(super) async fn connection(
         self,
         records: &ConnectAttempts,
@@ -62,7 +62,7 @@ impl ListFetch<'_> {
         }
     }
 
-    /// Returns a connection, whatever it takes.
+    /// Returns a connection, connecting the server if needed.
     async fn leased(self, records: &ConnectAttempts) -> Result<ConnectionLease, CallError> {
         let Self { slot, owner, limits, .. } = self;
         let leased = call::connection(slot, owner, limits.silence).await;
@@ -72,13 +72,13 @@ impl ListFetch<'_> {
                 CallError::Tripped { .. }
                 | CallError::NotConnected { source: SlotError::Dial { .. }, .. },
             ) => records.note(slot, true),
-            // Says nothing about the server.
+            // Other errors say nothing about the server.
             Err(_) => {}
         }
         leased
     }
 
-    /// Returns the connection that is there. Where each request has one for itself it is waited for.
+    /// Returns the existing connection. Where each request has its own, waits for one.
     async fn at_hand(self) -> Result<ConnectionLease, CallError> {
         let Self { slot, owner, limits, .. } = self;
         let server = || slot.name().clone();
@@ -90,7 +90,7 @@ impl ListFetch<'_> {
         leased.map_err(|source| CallError::NotConnected { server: server(), source })
     }
 
-    /// Reads all pages; `ahead` is the first one, where that was read before.
+    /// Reads all pages; `ahead` is the first page, if it was read before.
     pub(super) async fn pages(
         self,
         list: ListKind,
@@ -112,7 +112,7 @@ impl ListFetch<'_> {
             let Some(result) = answer.part(MessagePart::Result) else {
                 let error = answer.part(MessagePart::Error).unwrap_or_default();
                 // Some servers declare `resources` and know no templates. Any other error may be
-                // gone at the next question, so that what was read so far must not be kept.
+                // temporary, so the items read so far must not be kept.
                 if RpcError::code_of(error) == Some(METHOD_NOT_FOUND) {
                     break;
                 }
@@ -126,7 +126,7 @@ impl ListFetch<'_> {
                 answer: error.to_string(),
             })?;
             rejected.extend(page.rejected);
-            // Good as long as each of its pages.
+            // The list is valid as long as each of its pages.
             ttl = ttl.into_iter().chain(page.ttl).min();
             for item in page.items {
                 if seen.insert(item.key.clone()) {
@@ -140,7 +140,7 @@ impl ListFetch<'_> {
                 }
             }
             match page.next {
-                // A server that echoes the cursor would never end.
+                // A server that repeats the cursor would never end.
                 Some(next) if cursor.as_ref() != Some(&next) => cursor = Some(next),
                 _ => break,
             }
@@ -160,7 +160,7 @@ impl ListFetch<'_> {
                 let holder = Holder::SERVICE;
                 let exchange =
                     Exchange::new(Arc::clone(slot), owner, client, holder, request, limits);
-                // There was a connection for it a moment ago, made for the list perhaps.
+                // The server was connected a moment ago, perhaps for this list.
                 exchange.after_start().finish().await
             }
             FetchReason::There => {

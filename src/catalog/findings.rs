@@ -1,4 +1,4 @@
-//! What is wrong with the lists of servers, for operators: items that clients are not shown.
+//! The defects of servers' lists, for operators: quarantined items and name collisions.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,41 +12,41 @@ use crate::{
     name::ServerName,
     protocol::{
         item_check::RejectedItem,
-        payloads::{ListItem, ListKind},
+        list_page::{ListItem, ListKind},
     },
     redact,
 };
 
-/// An item that clients are not shown because they would choke on it.
+/// An item that clients are not shown because they would reject it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct QuarantinedItem {
-    /// Whose it is.
+    /// The server of the item.
     pub server: ServerName,
-    /// The list that it is in, as the protocol calls it.
+    /// The list of the item, by its protocol name.
     pub list: &'static str,
-    /// Its name, URI or URI template, or its number in the list.
+    /// The name, URI or URI template, or the position in the list.
     pub item: String,
-    /// What is wrong with it.
+    /// The defect.
     pub reason: &'static str,
 }
 
-/// Two items that are called the same in the merged view: one of them cannot be reached there.
+/// Two items with the same name in the merged view: one of them cannot be reached there.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct NameCollision {
-    /// The list that they are in, as the protocol calls it.
+    /// The list of both items, by its protocol name.
     pub list: &'static str,
-    /// What both are called.
+    /// The name of both items.
     pub item: String,
-    /// Whose is shown and reached.
+    /// The server whose item is shown and can be called.
     pub server: ServerName,
-    /// Whose is left out.
+    /// The server whose item is left out.
     pub left_out: ServerName,
-    /// What the two servers themselves call them.
+    /// The original names at `server` and `left_out`.
     #[serde(skip)]
     pub keys: (String, String),
 }
 
-/// All that was found so far and still is so.
+/// All findings that still hold.
 #[derive(Debug, Default)]
 pub struct CatalogFindings {
     quarantined: Mutex<BTreeMap<(ServerName, &'static str, String), &'static str>>,
@@ -54,7 +54,7 @@ pub struct CatalogFindings {
 }
 
 impl CatalogFindings {
-    /// Takes note of what was read of a list: all of it, if `is_whole`.
+    /// Records what was read of a list: all of it, if `is_whole`.
     pub(super) fn read(
         &self,
         server: &ServerName,
@@ -85,7 +85,7 @@ impl CatalogFindings {
         }
     }
 
-    /// Takes note of items of the merged `list` that are called the same.
+    /// Records name collisions in a merged list.
     pub fn collided(&self, found: impl IntoIterator<Item = NameCollision>) {
         for mut collision in found {
             collision.item = shown(&collision.item);
@@ -102,7 +102,7 @@ impl CatalogFindings {
         }
     }
 
-    /// Returns the items that clients are not shown, of servers that `is_declared`.
+    /// Returns the items that clients are not shown, of servers for which `is_declared` holds.
     pub(super) fn quarantined_of(
         &self,
         is_declared: impl Fn(&ServerName) -> bool,
@@ -118,12 +118,12 @@ impl CatalogFindings {
         all.collect()
     }
 
-    /// Tells whether there were any collisions when they were looked at last.
+    /// Returns whether the last check found any collisions.
     pub(super) fn has_collisions(&self) -> bool {
         !self.collisions().is_empty()
     }
 
-    /// Returns the collisions that there still are.
+    /// Returns the collisions for which `are` still holds, and forgets the others.
     pub(super) fn current_collisions(
         &self,
         are: impl Fn(&NameCollision) -> bool,
@@ -136,7 +136,7 @@ impl CatalogFindings {
     fn quarantined(
         &self,
     ) -> MutexGuard<'_, BTreeMap<(ServerName, &'static str, String), &'static str>> {
-        // Held for statements on plain data, as are the others.
+        // Held for statements on plain data, like the other lock.
         self.quarantined.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -145,7 +145,7 @@ impl CatalogFindings {
     }
 }
 
-/// Returns a server's own word as far as operators are shown it.
+/// Returns the part of a server's own text that operators are shown.
 fn shown(word: &str) -> String {
     redact::cut(word, defaults::QUOTE_BYTES_MAX).to_owned()
 }
@@ -153,7 +153,7 @@ fn shown(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::payloads::ListPage;
+    use crate::protocol::list_page::ListPage;
 
     fn name(text: &str) -> ServerName {
         ServerName::new(text).expect("a name")

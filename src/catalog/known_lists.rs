@@ -1,35 +1,34 @@
-//! What is known of one server: what it said of itself and what it lists, be it from the server or
-//! from the disk. Pure.
+//! The cached profile and lists of one server, read from the server or from the disk. Pure.
 
 use std::{collections::BTreeMap, sync::Arc, time::SystemTime};
 
 use serde::Serialize;
 
 use super::{Listing, digest::CatalogDigest};
-use crate::protocol::payloads::{ListKind, ServerProfile};
+use crate::protocol::{list_page::ListKind, payloads::ServerProfile};
 
-/// Where something that is known of a server comes from.
+/// The source of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum KnownSource {
-    /// From the server, since the service has started.
+    /// The server, since this service started.
     Live,
-    /// From the disk: as it was in the life of another process.
+    /// The disk, written by an earlier process.
     Cache,
 }
 
-/// All lists, in the order in which they are kept.
+/// All lists, in the order in which they are stored.
 pub(super) const LISTS: [ListKind; 4] =
     [ListKind::Tools, ListKind::Prompts, ListKind::Resources, ListKind::ResourceTemplates];
 
-/// What is known of one server.
+/// The cached profile and lists of one server.
 #[derive(Clone, Debug, Default)]
 pub(super) struct KnownLists {
-    /// How the server is declared of which it is known.
+    /// The digest of the declaration that the lists belong to.
     pub(super) declared: Option<CatalogDigest>,
     profile: Option<Arc<ServerProfile>>,
     lists: BTreeMap<&'static str, KnownList>,
-    /// What is on the disk.
+    /// The digest of the content of the cache file.
     pub(super) saved: Option<CatalogDigest>,
 }
 
@@ -38,28 +37,28 @@ pub(super) struct KnownLists {
 pub(super) struct KnownList {
     pub(super) listing: Listing,
     pub(super) source: KnownSource,
-    /// When it was read from the server.
+    /// The time at which the list was read from the server.
     pub(super) read: SystemTime,
 }
 
-/// What came of taking something new to the known.
+/// The effect of an update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KnownChange {
-    /// It is as it was.
+    /// Nothing has changed.
     Nothing,
-    /// It is what was known, but it is the server now who says it, or says it again.
+    /// The content is the same, and the server has now confirmed it.
     Confirmed,
-    /// It is another one.
+    /// The content has changed.
     Changed,
 }
 
 impl KnownLists {
-    /// Returns nothing, of a server that is declared like this.
+    /// Returns an empty record for a server with this declaration.
     pub(super) fn of(declared: CatalogDigest) -> Self {
         Self { declared: Some(declared), ..Self::default() }
     }
 
-    /// Returns what the disk had.
+    /// Returns a record with the content of the cache file.
     pub(super) fn restored(
         declared: CatalogDigest,
         profile: Option<ServerProfile>,
@@ -78,7 +77,7 @@ impl KnownLists {
         }
     }
 
-    /// Takes note of a list that the server has given, and of what it says of itself.
+    /// Records a list that the server has sent, and its profile.
     pub(super) fn learn(
         &mut self,
         list: ListKind,
@@ -93,7 +92,7 @@ impl KnownLists {
         }
         let live = |listing| KnownList { listing, source: KnownSource::Live, read: now };
         match self.lists.get_mut(list.member()) {
-            // What is the same is there once, and known to be the same at a glance.
+            // Equal lists share one allocation, so that later comparisons are fast.
             Some(known) if known.listing == *listing => {
                 *known = live(Arc::clone(&known.listing));
             }
@@ -105,9 +104,9 @@ impl KnownLists {
         news
     }
 
-    /// Takes what the disk had, as far as nothing newer is known.
+    /// Takes over the content of the cache file, unless something newer is known.
     pub(super) fn restore(&mut self, found: Self) -> KnownChange {
-        // Said by a server that has been there meanwhile: its word counts.
+        // The server has answered meanwhile, and its answer is newer.
         if self.profile.is_some() || !self.lists.is_empty() {
             self.saved = self.saved.or(found.saved);
             return KnownChange::Nothing;
@@ -116,17 +115,17 @@ impl KnownLists {
         KnownChange::Changed
     }
 
-    /// Returns what the server says of itself.
+    /// Returns the profile that the server sent.
     pub(super) fn profile(&self) -> Option<&Arc<ServerProfile>> {
         self.profile.as_ref()
     }
 
-    /// Returns a list as it was read last.
+    /// Returns a list as it was last read.
     pub(super) fn reading(&self, list: ListKind) -> Option<&KnownList> {
         self.lists.get(list.member())
     }
 
-    /// Returns the items of a list: none where the server says that it has no such list.
+    /// Returns the items of a list; an empty list if the server declares that it has no such list.
     pub(super) fn listing(&self, list: ListKind) -> Option<Listing> {
         match self.reading(list) {
             Some(reading) => Some(Arc::clone(&reading.listing)),
@@ -137,7 +136,7 @@ impl KnownLists {
         }
     }
 
-    /// Returns when the first of the lists was read.
+    /// Returns the time at which the oldest list was read.
     pub(super) fn read(&self) -> Option<SystemTime> {
         self.lists.values().map(|reading| reading.read).min()
     }
@@ -148,7 +147,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::protocol::payloads::ListPage;
+    use crate::protocol::list_page::ListPage;
 
     const NOW: SystemTime = SystemTime::UNIX_EPOCH;
 

@@ -1,4 +1,4 @@
-//! One list of one server: read once for all who ask, and kept while it is current.
+//! One list of one server: read once for all callers, and kept while it is current.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -19,19 +19,19 @@ use crate::{
     pool::ServerSlot,
     protocol::{
         Era,
-        payloads::{ListItem, ListKind},
+        list_page::{ListItem, ListKind},
     },
     single_flight::SingleFlight,
 };
 
-/// How a read ends, for all who wait for it.
+/// The outcome of a read, for all callers that wait for it.
 pub(super) type ListReadOutcome = Result<Listing, UnreadList>;
 
 /// A list that could not be read.
 #[derive(Clone, Debug)]
 pub(super) struct UnreadList {
     pub(super) error: Arc<CallError>,
-    /// Who asks for it may try what was not tried.
+    /// The reason for the read: a caller with a stronger reason may try again.
     pub(super) reason: FetchReason,
 }
 
@@ -39,7 +39,7 @@ pub(super) struct UnreadList {
 #[derive(Debug)]
 pub(super) struct ListEntry {
     list: ListKind,
-    /// Whose connection it is read on, where the server has one for each client.
+    /// The owner of the connection, where the server has one for each client.
     pub(super) owner: Option<SessionOwner>,
     pub(super) reads: Arc<SingleFlight<ListReadOutcome>>,
     state: Mutex<State>,
@@ -49,40 +49,40 @@ pub(super) struct ListEntry {
 struct State {
     kept: Option<Kept>,
     shown: ClientView,
-    /// The generation of the last connection that did not give it in time.
+    /// The generation of the last connection that did not deliver the list in time.
     slow_one: Option<u64>,
 }
 
-/// A list and the state of the connection that it was read in.
+/// A list, with the state of the connection at the time of the read.
 #[derive(Clone, Debug)]
 struct Kept {
     lists: Arc<ListRevisions>,
-    /// How many changes the server had announced.
+    /// The number of changes that the server had announced.
     revision: u64,
-    /// Until when it is good, where its server does not say when it changes.
+    /// The time until which the list is valid, if its server does not announce changes.
     good_until: Option<Instant>,
     listing: Listing,
-    /// Clients were told, so that what it says of tools counts in what is done with their calls.
+    /// Clients were shown the list, so its annotations affect the handling of tool calls.
     is_told: bool,
 }
 
-/// What came of reading a list.
+/// The result of reading a list.
 pub(super) struct ListRead {
     pub(super) listing: Listing,
-    /// There are clients that know another one.
+    /// Some clients know another list.
     pub(super) is_news: bool,
-    /// What it was read on.
+    /// The connection that the list was read on.
     pub(super) connection: Arc<Connection>,
 }
 
 impl ListEntry {
-    /// Returns one that was not read yet.
+    /// Returns an entry that was not read yet.
     pub(super) fn new(list: ListKind, owner: Option<SessionOwner>) -> Arc<Self> {
         Arc::new(Self { list, owner, reads: SingleFlight::new(), state: Mutex::default() })
     }
 
-    /// Returns the list that was kept, if it came from this very connection, or the one that was
-    /// there until nobody used it, and no change was announced since.
+    /// Returns the kept list if it is still valid: it came from the current connection, or the last
+    /// one before its idle timeout, and no change was announced since.
     pub(super) fn current(
         &self,
         slot: &ServerSlot,
@@ -104,12 +104,12 @@ impl ListEntry {
         is_current.then(|| Arc::clone(&kept.listing))
     }
 
-    /// Returns the list as it was read last.
+    /// Returns the list as it was last read.
     pub(super) fn last(&self) -> Option<Listing> {
         self.state().kept.as_ref().map(|kept| Arc::clone(&kept.listing))
     }
 
-    /// Tells what is known of the server.
+    /// Returns the readiness of the server.
     pub(super) fn readiness(
         &self,
         slot: &Arc<ServerSlot>,
@@ -126,8 +126,8 @@ impl ListEntry {
         slot.connecting_for(owner).map_or(ServerReadiness::Absent, ServerReadiness::Dialled)
     }
 
-    /// Notes that somebody is shown the lists of the others without this one, and is to be told when
-    /// it comes; unless it has come at this moment. `has_waited` says that it was waited for in vain.
+    /// Records that clients miss this list and must be notified of it, or returns it if it has just
+    /// arrived. `has_waited` means that the caller waited for it in vain.
     pub(super) fn note_omitted(
         &self,
         slot: &ServerSlot,
@@ -145,19 +145,19 @@ impl ListEntry {
         current
     }
 
-    /// Notes that a client was shown a page as the server wrote it.
+    /// Records that a client was shown a page as the server wrote it.
     pub(super) fn note_shown_page(&self, page: &[ListItem], place: ListPosition) {
         self.state().shown.note_page(page, place);
     }
 
-    /// Notes that clients are shown `listing` from now on, and tells whether some know another one.
+    /// Records that clients are shown `listing`. Returns whether some know another list.
     pub(super) fn show(&self, listing: &Listing) -> bool {
         self.state().shown.list(listing)
     }
 
-    /// Notes that clients are shown `known`, which was read before there was a connection, or on the
-    /// last one; unless the list has come at this moment. Returns the one of them that is shown, and
-    /// whether some clients know another one.
+    /// Records that clients are shown `known`, from the disk or from an earlier connection, unless
+    /// the list has arrived at this moment. Returns the list to show, and whether some clients know
+    /// another one.
     pub(super) fn show_known(
         &self,
         slot: &ServerSlot,
@@ -170,8 +170,8 @@ impl ListEntry {
         (shown, is_news)
     }
 
-    /// Takes note that clients are told of `listing`, which was read for nobody in particular.
-    /// Returns whether some clients know another one.
+    /// Records that clients are notified of `listing`, which was read for no particular client.
+    /// Returns whether some clients know another list.
     pub(super) fn note_announced(&self, slot: &ServerSlot, listing: &Listing) -> bool {
         let is_news = {
             let mut state = self.state();
@@ -191,24 +191,24 @@ impl ListEntry {
         is_news
     }
 
-    /// Has the list read again by whoever asks next.
+    /// Marks the list as expired: the next caller reads it again.
     pub(super) fn expire(&self) {
         if let Some(kept) = &mut self.state().kept {
             kept.good_until = Some(Instant::now());
         }
     }
 
-    /// Notes that a client was told something that may be wrong.
+    /// Records that a client was told something that may be wrong.
     pub(super) fn mark_stale(&self) {
         self.state().shown.mark_stale();
     }
 
-    /// Tells whether clients were shown nothing since they were told to ask again.
+    /// Returns whether clients were shown nothing since they were last told to ask again.
     pub(super) fn is_unshown(&self) -> bool {
         self.state().shown == ClientView::Nothing
     }
 
-    /// Notes that all clients are told to ask again.
+    /// Records that all clients are told to ask again.
     pub(super) fn forget(&self) {
         self.state().shown.forget();
     }
@@ -225,15 +225,15 @@ impl ListEntry {
         let asking = ListFetch { slot: &slot, owner: owner.as_ref(), limits, reason };
         let lease = asking.connection(&records).await?;
         let connection = Arc::clone(&lease.connection);
-        // Kept while the list is read, so that it does not make room for another one meanwhile; but
-        // not where each request takes one for itself.
+        // The lease prevents the eviction of the connection during the read. Where each request
+        // takes its own connection, it is returned at once.
         let is_kept = slot.has_fixed_connection() || reason == FetchReason::There;
         let _kept = is_kept.then_some(lease);
-        // Noted before the list is read: a change announced meanwhile has it read again.
+        // Noted before the read: a change announced meanwhile causes another read.
         let lists = Arc::clone(connection.lists());
         let revision = lists.of(self.list);
         let ahead = connection.take_prefetched(self.list);
-        // What was read before anybody used the connection says nothing of how it is to be called.
+        // A list that was read ahead of any use does not affect the handling of calls.
         let is_told = reason == FetchReason::Asked && ahead.is_none();
         let capability = self.list.capability();
         let profile = connection.profile().filter(|profile| profile.has(capability));
@@ -261,8 +261,8 @@ impl ListEntry {
         Ok(ListRead { listing, is_news, connection })
     }
 
-    /// Tells whether the connection is there that the list was read from, or one is being made, or the
-    /// client whose it is was shown something, and is to hear if that was wrong.
+    /// Returns whether the list's connection exists, a read is running, or the owner was shown a
+    /// list and must hear if it changes.
     pub(super) fn is_current(&self) -> bool {
         let is_there = |kept: &Kept| Arc::strong_count(&kept.lists) > 1;
         let is_shown =

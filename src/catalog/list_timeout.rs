@@ -1,32 +1,32 @@
-//! How long the merged list waits for one server. Pure: no clock.
+//! The time that the merged list waits for one server. Pure: no clock.
 //!
-//! A list must not wait for a server again and again that has let it wait in vain. Clients are told
-//! to read the lists again when such a server comes.
+//! A list must not wait repeatedly for a server that was waited for in vain. When such a server
+//! connects, clients are told to read the lists again.
 
 use std::time::Duration;
 
-/// What is known of a server when somebody asks for a list of all servers.
+/// The state of a server when a client asks for a list of all servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ServerReadiness {
-    /// There is no connection, and none is being made. Nothing speaks against the next one.
+    /// The server has no connection and is not connecting. The next attempt may succeed.
     Absent,
-    /// The connection has been in the making for so long. Nothing speaks against it.
+    /// The server has been connecting for this long, and may succeed.
     Dialled(Duration),
-    /// The last attempt to connect failed or took too long, whether another one is under way or not.
+    /// The last attempt failed or took too long; another one may be under way.
     Failed,
-    /// There is a connection.
+    /// The server has a connection.
     Live {
-        /// The list was waited for there already, and did not come in time.
+        /// An earlier caller waited for the list in vain.
         is_slow: bool,
     },
 }
 
 impl ServerReadiness {
-    /// Returns how long a list is worth waiting for, of `most` at the most.
+    /// Returns the time to wait for a list, at most `most`.
     pub(super) fn patience(self, most: Duration) -> Duration {
         match self {
             Self::Absent | Self::Live { is_slow: false } => most,
-            // Whoever asked first has begun to wait for all.
+            // The wait counts from the first caller.
             Self::Dialled(age) => most.saturating_sub(age),
             Self::Failed | Self::Live { is_slow: true } => Duration::ZERO,
         }

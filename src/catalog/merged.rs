@@ -1,4 +1,4 @@
-//! The lists of all servers at once, and what is known of those that are not there.
+//! The lists of all servers, including the known lists of servers without a connection.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,33 +14,33 @@ use crate::{
     error_report::chain,
     name::ServerName,
     pool::ServerSlot,
-    protocol::payloads::{ListKind, ServerProfile},
+    protocol::{list_page::ListKind, payloads::ServerProfile},
     search::RelevanceTerms,
 };
 
 /// A server whose tools are not known.
 #[derive(Clone, Debug)]
 pub struct UnreadServer {
-    /// Its name.
+    /// The name of the server.
     pub server: ServerName,
-    /// Why they are not.
+    /// The reason.
     pub reason: String,
-    /// For how long it has been connecting; nothing when it does not.
+    /// The time that it has been connecting; `None` if it is not connecting.
     pub read_for: Option<Duration>,
 }
 
 impl Catalog {
     /// Returns the list of every server that has it, in the order of the servers' names.
     ///
-    /// A server that is not connected is not connected for this: what is known of it counts, be it
-    /// from the disk, until it says otherwise; clients are told then. One of which nothing is known
-    /// is asked. If it cannot be connected at once, fails, or takes longer than [`defaults::LIST_PATIENCE`] or a request may stay
-    /// silent, it is left out and logged: the tools of the others are worth more than an error. One
-    /// that did so the last time is not waited for at all. Clients are told when it comes.
+    /// A server without a connection is not connected for this: its known list is used, also from
+    /// the disk, and clients are notified if it turns out to differ. A server without a known list
+    /// is asked. If it fails or takes longer than [`defaults::LIST_PATIENCE`] or the limit on
+    /// silence, its list is left out and logged: the tools of the others are worth more than an
+    /// error. The next list does not wait for such a server. Clients are notified when it connects.
     ///
     /// # Cancel safety
     ///
-    /// Safe.
+    /// Cancel safe.
     pub async fn all(
         &self,
         list: ListKind,
@@ -51,11 +51,11 @@ impl Catalog {
         each.filter_map(|(server, listing)| Some((server, listing.ok()?))).collect()
     }
 
-    /// Returns the list of every server, as [`Catalog::all`] does, or why it is left out.
+    /// Returns each server's list, as [`Catalog::all`] does, or the reason why it is left out.
     ///
     /// # Cancel safety
     ///
-    /// Safe.
+    /// Cancel safe.
     pub async fn each(
         &self,
         list: ListKind,
@@ -69,16 +69,16 @@ impl Catalog {
         join_all(reads).await
     }
 
-    /// Returns one server's list: as it is known where the server is not connected, else as it is
-    /// read, be it that the server is connected for that.
+    /// Returns one server's list: the known one if the server has no connection, else the result of
+    /// a read. Connects the server if nothing is known.
     ///
     /// # Errors
     ///
-    /// [`CallError`] when nothing is known of it and the server cannot be asked.
+    /// [`CallError`] if no list is known and the server cannot be asked.
     ///
     /// # Cancel safety
     ///
-    /// Safe: the read goes on for the others.
+    /// Cancel safe: the read continues for other callers.
     pub async fn known_or_read(
         &self,
         slot: &Arc<ServerSlot>,
@@ -94,13 +94,13 @@ impl Catalog {
         self.listing(slot, list, owner, limits).await
     }
 
-    /// Has every server connected and asked for its tools of which nothing is known, all at once and
-    /// each with the patience of [`Catalog::all`]; one that the words of a request are about, with that
-    /// of a search. Returns those whose tools are not known still.
+    /// Connects all servers without known tools at once and reads their tools. Waits for each as
+    /// [`Catalog::all`] does, and as long as a search does if `sought` is about the server. Returns
+    /// the servers whose tools are still unknown.
     ///
     /// # Cancel safety
     ///
-    /// Safe: the reads go on.
+    /// Cancel safe: the reads continue.
     pub async fn learn(
         &self,
         limits: ConnectionLimits,
@@ -131,23 +131,23 @@ impl Catalog {
         join_all(reads).await.into_iter().flatten().collect()
     }
 
-    /// Tells whether a request with these words is about a server, as far as its name and what it said
-    /// of itself the last time tell.
+    /// Returns whether a request with these words is about a server, judged by its name and last
+    /// profile.
     fn is_about(&self, slot: &ServerSlot, words: &RelevanceTerms) -> bool {
         let about = self.profile(slot.name()).map(|profile| about(&profile)).unwrap_or_default();
         words.are_about(slot.name().as_str(), &about)
     }
 
-    /// Has a server asked for its tools, whatever is known of it, connecting it where that is needed.
+    /// Reads a server's tools, whatever is known of them, and connects the server if needed.
     ///
     /// # Errors
     ///
-    /// [`CallError`] when it cannot be connected or does not answer with a list: what was known of
-    /// it still is.
+    /// [`CallError`] if the server cannot be connected or does not answer with a list. The known
+    /// list stays.
     ///
     /// # Cancel safety
     ///
-    /// Safe: the read goes on for the others.
+    /// Cancel safe: the read continues for other callers.
     pub async fn refresh(
         &self,
         slot: &Arc<ServerSlot>,
@@ -158,13 +158,12 @@ impl Catalog {
         self.listing(slot, ListKind::Tools, owner, limits).await
     }
 
-    /// Returns what a server said of itself when it was connected last, be it in the life of another
-    /// process.
+    /// Returns the last profile that a server sent, also to an earlier process.
     pub fn profile(&self, server: &ServerName) -> Option<Arc<ServerProfile>> {
         self.shelf.profile(server)
     }
 
-    /// Returns one server's list if it is known or there in time, else why it is not.
+    /// Returns one server's list if it is known or arrives in time, else the reason why not.
     async fn soon(
         &self,
         slot: &Arc<ServerSlot>,
@@ -182,14 +181,14 @@ impl Catalog {
         let patience = entry.readiness(slot, owner, &self.records).patience(most);
         let listing = self.listing(slot, list, owner, limits);
         let listed = match patience {
-            // The shortest of timers takes a millisecond.
+            // A timer takes at least a millisecond.
             Duration::ZERO => listing.now_or_never(),
             patience => {
                 let waiting = async {
                     tokio::select! {
                         biased;
                         listed = listing => Some(listed),
-                        // It may come later, and then clients are told.
+                        // The list may arrive later; clients are notified then.
                         () = slot.absent(owner) => None,
                     }
                 };
@@ -202,7 +201,7 @@ impl Catalog {
             Some(Err(error)) => chain(&*error),
             None => late(slot, owner),
         };
-        // What was known before is better than nothing.
+        // An older list is better than none.
         if let Some(known) = self.known_of(slot, list, owner, &entry) {
             return Ok(known);
         }
@@ -216,7 +215,7 @@ impl Catalog {
             slot.note_omitted();
         }
         let (server, method) = (slot.name(), list.method());
-        // Said once, and not with every list.
+        // Warns once, not for every list.
         if patience.is_zero() {
             tracing::debug!(mcp_server = %server, mcp_method = method, reason, "list left out again");
         } else {
@@ -225,7 +224,7 @@ impl Catalog {
         Err(reason)
     }
 
-    /// Returns a list as it was read last, and takes note that clients are shown it.
+    /// Returns a list as it was last read, and records that clients are shown it.
     fn known_of(
         &self,
         slot: &ServerSlot,
@@ -233,7 +232,7 @@ impl Catalog {
         owner: Option<&SessionOwner>,
         entry: &ListEntry,
     ) -> Option<Listing> {
-        // One that is left alone is left out, for nothing that is on its list can be had.
+        // The list of a server behind an open breaker is left out: its items cannot be used.
         if slot.gate().snapshot().state != breaker::BreakerState::Normal {
             return None;
         }
@@ -245,23 +244,24 @@ impl Catalog {
         Some(listing)
     }
 
-    /// Returns for whom the lists of `slot` are read that are for nobody in particular.
+    /// Returns the connection owner used to read lists on behalf of all clients.
     pub(super) fn owner(&self, slot: &ServerSlot) -> Option<&SessionOwner> {
         slot.is_per_session().then_some(&self.onlooker)
     }
 
-    /// Returns how a server is declared, as far as that decides what it lists.
+    /// Returns the digest of those parts of a server's declaration that decide what it lists.
     pub(super) fn declared(slot: &ServerSlot) -> CatalogDigest {
         CatalogDigest::of_declaration(slot.declared())
     }
 }
 
-/// Returns why a list is not there in time: its server may have failed before, and be tried again.
-/// Returns for how long a server has been connecting, if it is; nothing when the attempt has failed.
+/// Returns the time that a server has been connecting, if it is; `None` when the attempt has
+/// failed.
 fn under_way(slot: &ServerSlot, owner: Option<&SessionOwner>) -> Option<Duration> {
     slot.connecting_for(owner).or_else(|| slot.live(owner).map(|_| Duration::ZERO))
 }
 
+/// Returns why a list is late: the server's last error, if it has no connection and had one.
 fn late(slot: &ServerSlot, owner: Option<&SessionOwner>) -> String {
     let last_error = slot.live(owner).is_none().then(|| slot.status().last_error).flatten();
     last_error.unwrap_or_else(|| "not there in time".to_owned())

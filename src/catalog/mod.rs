@@ -34,7 +34,7 @@ use crate::{
     embedding::Embedder,
     name::ServerName,
     pool::{Pool, ServerSlot, SlotError},
-    protocol::payloads::{ListItem, ListKind},
+    protocol::list_page::{ListItem, ListKind},
     session::SessionRegistry,
 };
 
@@ -222,7 +222,7 @@ impl Catalog {
                     // A list may be long.
                     let (new, list) = (Arc::clone(&listing), list.method());
                     drop(tasks.spawn_blocking(move || {
-                        changed_definitions::log_changes(&name, list, &old, &new)
+                        changed_definitions::log_changes(&name, list, &old, &new);
                     }));
                 }
             }

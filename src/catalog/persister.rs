@@ -15,7 +15,7 @@ use super::{
 use crate::{
     config::{defaults, diff::ServerDiff},
     name::ServerName,
-    protocol::payloads::ListKind,
+    protocol::list_page::ListKind,
     search::Thesaurus,
 };
 

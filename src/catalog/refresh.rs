@@ -27,7 +27,7 @@ use crate::{
     error_report::chain,
     name::ServerName,
     pool::ServerSlot,
-    protocol::payloads::ListKind,
+    protocol::list_page::ListKind,
 };
 
 /// A list that is to be read.

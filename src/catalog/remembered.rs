@@ -8,7 +8,7 @@ use super::{Catalog, Listing, digest::CatalogDigest};
 use crate::{
     config::{ServerConfig, defaults},
     name::ServerName,
-    protocol::payloads::ListKind,
+    protocol::list_page::ListKind,
 };
 
 impl Catalog {

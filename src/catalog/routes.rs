@@ -7,7 +7,7 @@ use crate::{
     connection::{ConnectionLimits, SessionOwner},
     name::ServerName,
     pool::ServerSlot,
-    protocol::payloads::ListKind,
+    protocol::list_page::ListKind,
 };
 
 impl Catalog {

@@ -9,7 +9,7 @@ use crate::{
     protocol::{
         Message, apps,
         jsonrpc::MessagePart,
-        payloads::{ListKind, ListPage},
+        list_page::{ListKind, ListPage},
     },
 };
 

@@ -20,7 +20,8 @@ use crate::{
     name::ServerName,
     protocol::{
         ObjectMembers, apps,
-        payloads::{ListItem, ListKind, ServerProfile},
+        list_page::{ListItem, ListKind},
+        payloads::ServerProfile,
     },
     redact,
     search::{

@@ -20,7 +20,7 @@ use super::{
 use crate::{
     config::defaults,
     name::ServerName,
-    protocol::payloads::{ListKind, ServerProfile},
+    protocol::{list_page::ListKind, payloads::ServerProfile},
 };
 
 /// What is known of every declared server.

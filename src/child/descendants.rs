@@ -1,7 +1,7 @@
-//! All processes that came from one child, and their end.
+//! The processes that descend from one child, and their termination.
 //!
-//! A process that leaves its group, as daemons do, still has the environment that it was started
-//! with: the mark in it tells whose it is. `/proc` is looked through when a child ends, and not
+//! A process that leaves its group, as daemons do, keeps the environment that it was started with.
+//! The mark in that environment identifies its child. metamcp scans `/proc` when a child ends, not
 //! while it runs.
 
 use std::time::Duration;
@@ -19,39 +19,39 @@ use super::{
 };
 use crate::config::defaults;
 
-/// The longest pause before it is looked again whether a process runs.
+/// The longest pause between two checks whether a process still runs.
 const PAUSE_MAX: Duration = Duration::from_millis(20);
 
-/// Which processes belong together.
+/// A set of related processes.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ProcessDescendants {
-    /// Those of one child: of its group, and of its mark.
+    /// The processes of one child: those in its group, and those with its mark.
     Child {
-        /// The group, which is the number of the child.
+        /// The process group; its number is the process id of the child.
         group: Pid,
-        /// The mark, where there is `/proc`.
+        /// The mark of the child; `None` without `/proc`.
         mark: Option<ChildMarker>,
-        /// When the child was started: what it has started is not older.
+        /// The start time of the child: its descendants are not older.
         since: u64,
     },
-    /// Those of our user whose service has ended.
+    /// The marked processes of this user that belong to a service that has ended.
     Orphans,
 }
 
-/// What was found of a family.
+/// The result of one scan.
 struct Found {
     members: Vec<PinnedProcess>,
-    /// There was a process that may be one.
+    /// Some process may be a member, but could not be classified.
     has_doubt: bool,
 }
 
 impl ProcessDescendants {
-    /// Tells whether `process` belongs to it, if that can be told now.
+    /// Returns whether `process` belongs to the set; `None` if that cannot be determined now.
     ///
-    /// Once the child is reaped and its group empty, the number of the group may be anybody's. So a
-    /// process of the group is one of ours unless it is older than the child, another process leads
-    /// the group by now, or it has the mark of another child. One without a mark may have emptied its
-    /// environment, as some servers do for what they start.
+    /// Once the child is reaped and its group is empty, the kernel can reuse the number of the
+    /// group. So a process of the group counts unless it is older than the child, another process
+    /// leads the group by now, or it has the mark of another child. A process without a mark
+    /// counts: some servers start processes with an empty environment.
     fn has(&self, process: &ProcessEntry) -> Option<bool> {
         if let Self::Child { group, mark, since } = self {
             if process.started < *since {
@@ -80,7 +80,7 @@ impl ProcessDescendants {
         })
     }
 
-    /// Looks for its members, aside from the tasks that others wait for.
+    /// Scans for members on a blocking thread.
     async fn find(self) -> Found {
         let looking = task::spawn_blocking(move || self.look());
         looking.await.unwrap_or(Found { members: Vec::new(), has_doubt: true })
@@ -98,11 +98,11 @@ impl ProcessDescendants {
         found
     }
 
-    /// Waits until none of them runs, sending `insist` to those who do.
+    /// Waits until no member runs, and sends `insist`, if any, to those that do.
     ///
     /// # Cancel safety
     ///
-    /// Safe.
+    /// Cancel safe.
     pub(super) async fn wait_until_gone(self, insist: Option<Signal>) {
         let doubt_ends = Instant::now() + EXEC_PATIENCE;
         loop {
@@ -117,7 +117,7 @@ impl ProcessDescendants {
             if let Some(signal) = insist {
                 members.iter().for_each(|member| member.signal(signal));
             }
-            // They are not our children: nobody tells us when they end.
+            // They are not direct children: no event reports their end.
             let mut pause = Duration::from_millis(1);
             while members.iter().any(|member| member.process.runs()) {
                 time::sleep(pause).await;
@@ -126,7 +126,7 @@ impl ProcessDescendants {
         }
     }
 
-    /// Sends all of them a signal, those of the group `but` excepted.
+    /// Sends `signal` to all members, except those in the group `but`.
     pub(super) async fn signal(self, signal: Signal, but: Option<Pid>) {
         let but = but.map(|group| group.as_raw_nonzero().get());
         let members = self.find().await.members.into_iter();
@@ -136,7 +136,7 @@ impl ProcessDescendants {
     }
 }
 
-/// Tells whether the leader of `group` is another process than the one that was started at `since`.
+/// Returns whether the leader of `group` is another process than the one started at `since`.
 fn is_led_anew(group: Pid, since: u64) -> bool {
     matches!(ProcessEntry::read(group), Ok(Some(leader)) if leader.started != since)
 }
@@ -150,14 +150,14 @@ impl EscalationStep {
     }
 }
 
-/// Sees off what a service left behind that was killed itself: its children would hold on to what
-/// ours need, and nobody else ends them where the service manager does not.
+/// Terminates the processes that a killed service left behind. They hold resources that new
+/// children need, and without a service manager nothing else ends them.
 ///
-/// Only what carries the mark of a service that provably has ended, and belongs to our user.
+/// It ends only processes of this user with the mark of a service that has provably ended.
 ///
 /// # Cancel safety
 ///
-/// Dropped halfway, some of it may be left.
+/// If dropped early, some of these processes may keep running.
 pub async fn terminate_orphans() {
     let orphans = ProcessDescendants::Orphans;
     let n_processes = orphans.find().await.members.len();
@@ -226,7 +226,7 @@ mod tests {
             (ours, since, [true, true, true]),
             // All of them are older.
             (ours, u64::MAX, [false, false, false]),
-            // Another one leads the group: only the mark tells.
+            // Another process leads the group: only the mark counts.
             (ours, since - 1, [true, true, false]),
             (mark, since - 1, [false, false, false]),
             (mark, since, [false, false, true]),

@@ -1,11 +1,11 @@
-//! What a child inherits: a short list of harmless variables, and what was declared for it.
+//! The environment of a child: a short list of inherited variables, and those declared for it.
 
 use std::ffi::OsString;
 
-/// The variables that a child inherits from us.
+/// The variables that a child inherits from the service.
 ///
-/// Everything else stays behind: our secrets, `NOTIFY_SOCKET` (a child could speak in our name),
-/// `WATCHDOG_*`, `LISTEN_*`, `CREDENTIALS_DIRECTORY`. Source: seed 000, v1.0's allow-list.
+/// All others are withheld: secrets of the service, `NOTIFY_SOCKET` (a child could notify in the
+/// name of the service), `WATCHDOG_*`, `LISTEN_*`, `CREDENTIALS_DIRECTORY`.
 pub const INHERITED: [&str; 20] = [
     "PATH",
     "HOME",
@@ -29,15 +29,15 @@ pub const INHERITED: [&str; 20] = [
     "LOCALE_ARCHIVE",
 ];
 
-/// The variable that marks a child, and with it what it starts: `PID.NUMBER.START.NAMESPACE`, the
-/// process id of the service, the number of the child, and when and in which namespace of process
-/// ids the service was started, so that no two services have the same.
+/// The variable that marks a child and its descendants: `PID.NUMBER.START.NAMESPACE`. It holds the
+/// service's process id, the number of the child, and the service's start time and PID namespace.
+/// No two services share a value.
 ///
-/// What carries it ends with the child, wherever it went. A server whose offspring is to outlive
-/// it takes the variable out of their environment.
+/// Every process that carries it ends with the child. A server that starts processes to outlive it
+/// must remove the variable from their environment.
 pub const MARK: &str = "METAMCP_CHILD";
 
-/// Returns the variables that every child inherits from us.
+/// Returns the variables that every child inherits from the service.
 pub fn inherited() -> impl Iterator<Item = (&'static str, OsString)> {
     INHERITED.into_iter().filter_map(|name| Some((name, std::env::var_os(name)?)))
 }

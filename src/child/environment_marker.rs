@@ -1,4 +1,4 @@
-//! The mark by which a process is known as one that came from a child of ours.
+//! The mark that identifies the descendants of a child.
 
 use std::{
     fmt, fs,
@@ -15,16 +15,16 @@ use rustix::{
 
 use super::{environment::MARK, process_table::ProcessEntry};
 
-/// A service, on this host and since it was started.
+/// One process of the service on this host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ServiceMarker {
     pid: Pid,
     started: u64,
-    /// The namespace of process numbers that its own is one of.
+    /// The PID namespace of `pid`.
     namespace: u64,
 }
 
-/// What every process has in its environment that came from one child: the service and a number.
+/// The mark in the environment of all descendants of one child: the service and a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ChildMarker {
     service: ServiceMarker,
@@ -32,7 +32,7 @@ pub(super) struct ChildMarker {
 }
 
 impl ServiceMarker {
-    /// Returns this one. Where `/proc` is not there, its children are not marked.
+    /// Returns this service; `None` without `/proc`, and its children are then not marked.
     pub(super) fn ours() -> Option<Self> {
         static OURS: OnceLock<Option<ServiceMarker>> = OnceLock::new();
         *OURS.get_or_init(|| {
@@ -44,29 +44,29 @@ impl ServiceMarker {
         })
     }
 
-    /// Tells whether it has ended, as far as we can know: where numbers mean something else than
-    /// here, we cannot.
+    /// Returns whether the service has provably ended. In another PID namespace that is unknown,
+    /// and the result is `false`.
     pub(super) fn has_ended(&self) -> bool {
         if Self::ours().is_none_or(|ours| ours.namespace != self.namespace) {
             return false;
         }
         match ProcessEntry::read(self.pid) {
             Ok(now) => now.is_none_or(|now| now.started != self.started),
-            // It may be hidden from us.
+            // `/proc` may hide it from this user.
             Err(_) => test_kill_process(self.pid) == Err(Errno::SRCH),
         }
     }
 }
 
 impl ChildMarker {
-    /// Returns one that no other child has, of this service or another.
+    /// Returns a mark that no other child has, of any service.
     pub(super) fn next() -> Option<Self> {
         static NUMBER: AtomicU64 = AtomicU64::new(1);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         ServiceMarker::ours().map(|service| Self { service, number })
     }
 
-    /// Returns the service whose child was marked so.
+    /// Returns the service that started the child.
     pub(super) fn service(&self) -> &ServiceMarker {
         &self.service
     }

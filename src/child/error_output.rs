@@ -1,28 +1,28 @@
-//! What a server wrote to standard error, as far as clients may read it.
+//! The part of a server's standard error that clients may read.
 
 use std::collections::VecDeque;
 
 use crate::{config::defaults, redact};
 
-/// What stands between lines that are quoted on one line.
+/// The separator of lines that are quoted on one line.
 const SEPARATOR: &str = " | ";
 
-/// What starts a line that names the cause of an end, or follows the name of an error in it.
+/// The marks, in lower case, of a line that names the cause of an end.
 const CAUSES: [&str; 5] = ["error:", "error]", "exception:", "fatal:", "panicked at"];
 
-/// The last lines that a server wrote to standard error, as far as clients may read them: what it
-/// writes after the first request of a client may be about that client, and is for operators only.
+/// The last lines of a server's standard error that clients may read. Lines after the first request
+/// of a client may be about that client, and are for operators only.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ErrorOutput {
     /// The lines, oldest first.
     pub lines: Vec<String>,
-    /// It has had a request of a client since.
+    /// A client has sent a request since; all lines are from before it.
     pub is_of_start: bool,
 }
 
 impl ErrorOutput {
     /// Returns the last lines on one line, as many as fit into a quotation. The line that names the
-    /// cause comes first: the end of what a program writes is often a list of its functions.
+    /// cause comes first: the output of a program often ends with a stack trace.
     pub fn quoted(&self) -> String {
         let fit = |line: &str| line.trim().replace(redact::is_control, " ");
         let bytes_max = defaults::QUOTE_BYTES_MAX;
@@ -49,7 +49,7 @@ impl ErrorOutput {
     }
 }
 
-/// Tells whether a line names the cause of an end. Those of a stack are indented.
+/// Returns whether a line names the cause of an end. Indented lines are stack frames.
 fn names_cause(line: &str) -> bool {
     let is_indented = line.starts_with([' ', '\t']);
     let line = line.to_ascii_lowercase();

@@ -1,4 +1,4 @@
-//! How a child is asked to leave: by the end of its input, then by a signal, then not any more.
+//! The steps that end a child: its input is closed, then SIGTERM, then SIGKILL.
 //!
 //! ```text
 //!                    input closed    SIGTERM    SIGKILL
@@ -6,31 +6,31 @@
 //!  an idle connection     0 s           2 s        5 s
 //! ```
 //!
-//! Most servers leave at the end of their input, and take some tenths of a second for it: a signal
-//! before that would cut off what they do last. Source: seed 000, "Graceful shutdown".
+//! Most servers exit some tenths of a second after their input ends. An earlier signal would
+//! interrupt their last work.
 
 use std::time::Duration;
 
 use tokio::time;
 use tokio_util::sync::CancellationToken;
 
-/// What to do when a wait is over and the child is still there.
+/// A step against a child that still runs after a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EscalationStep {
-    /// Ask it to end.
+    /// Send SIGTERM.
     Terminate,
-    /// Take it away.
+    /// Send SIGKILL.
     Kill,
 }
 
-/// The rungs, with how long is waited before each where somebody waits for the end, and where nobody
-/// does.
+/// The steps, each with the short wait before it, for a caller that waits for the end, and the long
+/// wait for all other cases.
 const LADDER: [(EscalationStep, Duration, Duration); 2] = [
     (EscalationStep::Terminate, Duration::from_millis(750), Duration::from_secs(2)),
     (EscalationStep::Kill, Duration::from_millis(800), Duration::from_secs(3)),
 ];
 
-/// The way down.
+/// The waits and steps for one child.
 #[derive(Debug)]
 pub struct Escalation {
     hurry: CancellationToken,
@@ -38,16 +38,16 @@ pub struct Escalation {
 }
 
 impl Escalation {
-    /// Starts when the child's input is closed. It is in no hurry until `hurry` is cancelled.
+    /// Starts when the child's input is closed. The long waits apply until `hurry` is cancelled.
     pub fn new(hurry: CancellationToken) -> Self {
         Self { hurry, rungs: LADDER.iter() }
     }
 
-    /// Waits until the next rung is reached; after the last one there is none.
+    /// Waits for the next step and returns it; `None` after the last one.
     ///
     /// # Cancel safety
     ///
-    /// Not safe: the rung is left out.
+    /// Not cancel safe: the step is skipped.
     pub async fn next(&mut self) -> Option<EscalationStep> {
         let (rung, quick, patient) = *self.rungs.next()?;
         tokio::select! {
@@ -60,7 +60,7 @@ impl Escalation {
         Some(rung)
     }
 
-    /// Waits until a child would be killed.
+    /// Waits until the time at which a child would be killed.
     ///
     /// # Cancel safety
     ///
@@ -70,14 +70,14 @@ impl Escalation {
     }
 }
 
-/// Returns a token of somebody who waits for the end.
+/// Returns a cancelled token, for a caller that waits for the end.
 pub fn cancelled_token() -> CancellationToken {
     let hurry = CancellationToken::new();
     hurry.cancel();
     hurry
 }
 
-/// Returns how long a child may stay that is to end at once.
+/// Returns the sum of the short waits: the time until a child is killed.
 pub fn total_time() -> Duration {
     LADDER.iter().map(|(_, quick, _)| *quick).sum()
 }

@@ -1,7 +1,7 @@
-//! How a stdio server comes to be, how it is spoken to and how it ends.
+//! The start, the pipes and the end of a stdio server.
 //!
-//! What is behind the traits is no matter to a connection: a process that we spawned, a unit that
-//! systemd started, or, in tests, a task.
+//! The traits hide from a connection what runs the server: a child process, a systemd unit, or, in
+//! tests, a task.
 
 use std::{borrow::Cow, fmt, sync::Arc};
 
@@ -15,19 +15,19 @@ use super::{
     unit::{self, UnitConnectError, UnitServer},
 };
 
-/// Where a stdio server lives.
+/// The place where a stdio server runs.
 #[derive(Clone)]
 pub enum LaunchSite {
-    /// In a process of ours.
+    /// A child process.
     Program(ChildProgram),
-    /// In a unit of systemd.
+    /// A systemd unit.
     Unit(UnitServer),
 }
 
-/// What a stdio server is to the operator.
+/// The kind of a stdio server, as operators see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StdioServerKind {
-    /// A process of ours.
+    /// A child process.
     Process,
     /// An instance of the unit template of this name.
     Unit(Arc<str>),
@@ -42,7 +42,7 @@ impl fmt::Display for StdioServerKind {
     }
 }
 
-/// Brings stdio servers to life.
+/// A starter of stdio servers.
 pub trait Launcher: fmt::Debug + Send + Sync {
     /// Starts the server at `home`.
     ///
@@ -52,7 +52,7 @@ pub trait Launcher: fmt::Debug + Send + Sync {
     ///
     /// # Cancel safety
     ///
-    /// Safe: what was started ends.
+    /// Cancel safe: a started server ends.
     fn launch<'a>(
         &'a self,
         home: &'a LaunchSite,
@@ -61,69 +61,69 @@ pub trait Launcher: fmt::Debug + Send + Sync {
 
 /// A stdio server that has just started.
 pub struct LaunchedServer {
-    /// Who lives there.
+    /// The running server.
     pub tenant: Box<dyn RunningServer>,
-    /// What it is spoken to over.
+    /// Its pipes.
     pub pipes: ServerPipes,
 }
 
 /// The pipes of a stdio server.
 pub struct ServerPipes {
-    /// Where it reads. Dropping it ends its input.
+    /// Its standard input. Dropping it ends the input.
     pub stdin: Box<dyn AsyncWrite + Send + Unpin>,
-    /// Where it writes.
+    /// Its standard output.
     pub stdout: Box<dyn AsyncRead + Send + Unpin>,
-    /// Where it complains, if that comes to us.
+    /// Its standard error, if metamcp receives it.
     pub stderr: Option<Box<dyn AsyncRead + Send + Unpin>>,
 }
 
-/// A stdio server that runs, and its end.
+/// A running stdio server.
 pub trait RunningServer: fmt::Debug + Send {
-    /// Returns what it is.
+    /// Returns its kind.
     fn kind(&self) -> StdioServerKind;
 
-    /// Returns its process id, where we know it.
+    /// Returns its process id, if known.
     fn pid(&self) -> Option<u32>;
 
     /// Waits until it ends by itself.
     ///
     /// # Cancel safety
     ///
-    /// Safe: it can be called again.
+    /// Cancel safe: you can call it again.
     fn wait(&mut self) -> BoxFuture<'_, ChildExit>;
 
-    /// Returns what it wrote at last, oldest first, where that does not come over a pipe. It has
-    /// ended; what it wrote is looked for within about a second.
+    /// Returns the last lines that the server wrote before it ended, oldest first, if they do not
+    /// come over a pipe. Takes at most about a second.
     ///
     /// # Cancel safety
     ///
-    /// Safe.
+    /// Cancel safe.
     fn last_words(&mut self, _is_alone: bool) -> BoxFuture<'_, Vec<String>> {
         Box::pin(std::future::ready(Vec::new()))
     }
 
-    /// Sees it off, as [`super::escalation`] says, at its leisure until `hurry` is cancelled. The caller has
-    /// dropped its standard input before.
+    /// Ends the server as [`super::escalation`] says, with the long waits until `hurry` is
+    /// cancelled. The caller must have dropped its standard input.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it halfway leaves the end to the system.
+    /// If dropped early, the end is left to the system.
     fn see_off(self: Box<Self>, hurry: CancellationToken) -> BoxFuture<'static, ChildExit>;
 }
 
-/// Why a stdio server did not start.
+/// The error of a stdio server that did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
     /// Its program did not start.
     #[error(transparent)]
     Program(#[from] SpawnError),
-    /// Its socket could not be connected to.
+    /// The connection to its socket failed.
     #[error(transparent)]
     Unit(#[from] UnitConnectError),
 }
 
 impl LaunchError {
-    /// What the operator can do about it.
+    /// Returns what the operator can do about the error.
     pub fn hint(&self) -> Cow<'static, str> {
         match self {
             Self::Program(error) => error.hint(),
@@ -131,8 +131,8 @@ impl LaunchError {
         }
     }
 
-    /// Tells whether another attempt right after this one may fare better: not where somebody has to
-    /// change something first.
+    /// Returns whether another attempt right after this one may succeed without a change by the
+    /// operator.
     pub fn may_pass(&self) -> bool {
         match self {
             Self::Program(error) => error.may_pass(),
@@ -140,7 +140,7 @@ impl LaunchError {
         }
     }
 
-    /// Tells whether it is a unit at whose socket nobody listens.
+    /// Returns whether no process listens on the socket of the unit.
     pub fn is_socket_unit_down(&self) -> bool {
         match self {
             Self::Program(_) => false,
@@ -148,17 +148,17 @@ impl LaunchError {
         }
     }
 
-    /// Tells whether it is there and not ready, so that it may be a moment later.
+    /// Returns whether the server exists but is not ready, and may be a moment later.
     pub fn is_outage(&self) -> bool {
         match self {
-            // A program that was not started is nowhere.
+            // A program that did not start does not exist.
             Self::Program(_) => false,
             Self::Unit(error) => error.is_outage(),
         }
     }
 }
 
-/// This host: it spawns programs and connects to units.
+/// The launcher of this host: it spawns programs and connects to units.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HostLauncher;
 

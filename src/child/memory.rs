@@ -1,28 +1,27 @@
-//! How much memory processes take, as the kernel counts it.
+//! The memory use of processes, as the kernel counts it.
 //!
-//! Of a process, its proportional set size: what it shares with others, as the code of one runtime, is
-//! divided among them, so that sums are true. Of a unit of systemd, what its cgroup takes. Everything
-//! here blocks; all of it ends at a given time.
+//! For a process, it is the proportional set size: memory that it shares with others, such as the
+//! code of a runtime, is divided among them, so that sums are correct. For a systemd unit, it is
+//! the use of its cgroup. Everything here blocks, and stops at a given time.
 
 use std::{collections::HashMap, fs, path::Path};
 
 use tokio::time::Instant;
 
-/// Where the kernel shows the cgroups of units of the system. Source: systemd's cgroup delegation
-/// documentation.
+/// The directory of the cgroups of system units. Source: systemd's cgroup delegation documentation.
 const SYSTEM_UNITS: &str = "/sys/fs/cgroup/system.slice";
 
-/// How many levels below that an instance of a template can be. Source: systemd.slice(5), instances
-/// of a template have a slice of their own.
+/// The maximum depth of template instances below that directory. Source: systemd.slice(5): the
+/// instances of a template have their own slice.
 const LEVELS_MAX: usize = 2;
 
-/// Returns the memory of our own process alone, in bytes.
+/// Returns the memory of this process alone, in bytes.
 pub fn own_memory() -> Option<u64> {
     proportional("self")
 }
 
-/// Returns the memory of each of `roots` together with all that it has started, in bytes. One that is
-/// not ours to look at, and those for which there is no time left, are missing.
+/// Returns the memory of each of `roots` with all its descendants, in bytes. Processes that are not
+/// readable, or not measured in time, are missing.
 pub fn of_trees(roots: &[u32], until: Instant) -> HashMap<u32, u64> {
     let mut parents: HashMap<u32, Vec<u32>> = HashMap::new();
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -33,7 +32,7 @@ pub fn of_trees(roots: &[u32], until: Instant) -> HashMap<u32, u64> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         let Some((parent, group)) = family(&stat) else { continue };
         parents.entry(parent).or_default().push(pid);
-        // One whose parent has ended is still in the group of the child that it came from.
+        // An orphan is still in the group of the child that it came from.
         if group != pid && group != parent {
             parents.entry(group).or_default().push(pid);
         }
@@ -68,7 +67,7 @@ pub fn of_trees(roots: &[u32], until: Instant) -> HashMap<u32, u64> {
     measured
 }
 
-/// Returns the memory of all instances of the unit template `name`, in bytes, where we may see it.
+/// Returns the memory of all instances of the unit template `name`, in bytes, if readable.
 pub fn of_unit(name: &str, until: Instant) -> Option<u64> {
     instances(Path::new(SYSTEM_UNITS), &format!("{name}@"), LEVELS_MAX, until)
 }
@@ -96,7 +95,7 @@ fn instances(directory: &Path, prefix: &str, n_levels: usize, until: Instant) ->
     bytes
 }
 
-/// Reads parent and group of a process. Source: `proc_pid_stat(5)`.
+/// Reads the parent and the group of a process. Source: `proc_pid_stat(5)`.
 fn family(stat: &str) -> Option<(u32, u32)> {
     // pid (name) state parent group …; the name may hold anything.
     let mut fields = stat.rsplit_once(") ")?.1.split(' ').skip(1);
@@ -108,7 +107,7 @@ fn proportional(process: &str) -> Option<u64> {
     pss(&rollup)
 }
 
-/// Source: `proc_pid_smaps(5)`.
+/// Reads the proportional set size, in bytes. Source: `proc_pid_smaps(5)`.
 fn pss(rollup: &str) -> Option<u64> {
     let line = rollup.lines().find_map(|line| line.strip_prefix("Pss:"))?;
     let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;

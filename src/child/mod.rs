@@ -1,7 +1,7 @@
-//! Stdio servers: processes of ours, in a group of their own, drained and never left behind, and
-//! units of systemd, which are connected to.
+//! Stdio servers: child processes in their own process groups, and systemd units reached over a
+//! socket. Children are drained and never left behind.
 //!
-//! Knows nothing of MCP: it hands out two pipes and promises an end.
+//! This module knows nothing of MCP: it provides two pipes and ends the server.
 //! This is the only module that starts processes.
 
 mod descendants;

@@ -1,7 +1,7 @@
-//! Processes that come from a server and whose own parent has ended.
+//! Processes that come from a server and have lost their parent.
 //!
-//! Such a process would belong to the first process of the system, and nothing would tell any more where
-//! it comes from once it has emptied its environment. The service takes it over instead, and reaps it.
+//! The first process of the system would adopt such a process. Its origin would be unknown once it
+//! has emptied its environment. So the service adopts and reaps it.
 
 use std::{
     collections::BTreeSet,
@@ -14,10 +14,10 @@ use rustix::process::{
 };
 use tokio::process::Child;
 
-/// The processes that have a waiter of their own.
+/// The processes that have their own waiter.
 static AWAITED: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 
-/// A process that is not reaped here as long as this lives.
+/// A process that `reap` leaves alone while this value exists.
 #[derive(Debug)]
 pub(super) struct AwaitedChild(i32);
 
@@ -27,18 +27,18 @@ impl Drop for AwaitedChild {
     }
 }
 
-/// Has this process take over orphans from now on.
+/// Makes this process adopt orphans from now on.
 pub fn adopt() {
     if let Err(error) = set_child_subreaper(Some(getpid())) {
         tracing::warn!(%error, "processes that servers leave behind are not taken over");
     }
 }
 
-/// Starts a process by `spawn`, which is waited for elsewhere.
+/// Starts a process by `spawn`; its caller waits for it.
 pub(super) fn spawn_awaited(
     spawn: impl FnOnce() -> io::Result<Child>,
 ) -> io::Result<(Child, Pid, AwaitedChild)> {
-    // Under the lock, so that one that ends at once is not taken for an orphan.
+    // Under the lock, so that a process that ends at once is not taken for an orphan.
     let mut awaited = awaited();
     let child = spawn()?;
     let pid = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
@@ -48,7 +48,7 @@ pub(super) fn spawn_awaited(
     Ok((child, pid, AwaitedChild(number)))
 }
 
-/// Reaps the orphans that have ended. Takes a moment only where a process has.
+/// Reaps the orphans that have ended. Scans `/proc` only if a child has ended.
 pub fn reap() {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     if !matches!(waitid(WaitId::All, options), Ok(Some(_))) {
@@ -61,7 +61,7 @@ pub fn reap() {
         if let Some(pid) = Pid::from_raw(number)
             && !awaited.contains(&number)
         {
-            // Fails for all that are no children of ours.
+            // Fails for every process that is not a child of this one.
             let _none_of_ours = waitpid(Some(pid), WaitOptions::NOHANG);
         }
     }

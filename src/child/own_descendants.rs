@@ -1,4 +1,4 @@
-//! Every process that comes from this one.
+//! The descendants of this process, and their termination.
 
 use std::collections::HashSet;
 
@@ -6,12 +6,12 @@ use rustix::process::{Pid, Signal, getpid};
 
 use super::process_table::ProcessEntry;
 
-/// How often it is looked for processes that were started while others were killed. Ours: one that
-/// starts others faster than they are killed is left to the service manager.
+/// The number of scans, as processes may start others while they are killed. One that starts them
+/// faster than that is left to the service manager.
 const ROUNDS: usize = 10;
 
-/// Kills every process that descends from this one; orphans do as well, see [`super::orphan_reaper`]. Blocks for
-/// some looks at `/proc`.
+/// Kills every descendant of this process, orphans included (see [`super::orphan_reaper`]). Blocks
+/// for some scans of `/proc`.
 pub fn kill_descendants() {
     for _ in 0..ROUNDS {
         let found = descendants(getpid(), &ProcessEntry::all().collect::<Vec<_>>());
@@ -24,7 +24,7 @@ pub fn kill_descendants() {
     }
 }
 
-/// Returns those of `all` that come from `root`, by whatever way.
+/// Returns the members of `all` that descend from `root`, at any depth.
 fn descendants(root: Pid, all: &[ProcessEntry]) -> Vec<ProcessEntry> {
     let mut known = HashSet::from([root]);
     loop {

@@ -27,7 +27,7 @@ use super::{
 };
 use crate::{config::defaults, descriptor_limit};
 
-/// A program to start, with its secrets in plain text: not to be logged.
+/// A program to start. It holds secrets in plain text: do not log it.
 #[derive(Clone)]
 pub struct ChildProgram {
     /// The program: a path, or a name that is looked up in `PATH`.
@@ -36,18 +36,18 @@ pub struct ChildProgram {
     pub args: Vec<String>,
     /// Variables beyond the inherited ones.
     pub env: BTreeMap<String, String>,
-    /// Its working directory; ours when absent.
+    /// Its working directory; that of the service if absent.
     pub cwd: Option<PathBuf>,
 }
 
-/// How a child ended.
+/// The outcome of a child process.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum ChildExit {
-    /// With this status.
+    /// It ended with this status.
     Status(ExitStatus),
-    /// In a way that we were not told.
+    /// It ended with an unknown status.
     Unknown,
-    /// Not yet.
+    /// It has not ended yet.
     Pending,
 }
 
@@ -75,11 +75,11 @@ impl fmt::Debug for ChildExit {
 /// The pipes of a child that has just started.
 #[derive(Debug)]
 pub struct ChildPipes {
-    /// Where it reads.
+    /// Its standard input.
     pub stdin: ChildStdin,
-    /// Where it writes.
+    /// Its standard output.
     pub stdout: ChildStdout,
-    /// Where it complains.
+    /// Its standard error.
     pub stderr: ChildStderr,
 }
 
@@ -97,7 +97,7 @@ impl Child {
     ///
     /// # Errors
     ///
-    /// [`SpawnError`] names the program and what stood in the way.
+    /// [`SpawnError`], which names the program and the reason.
     pub fn spawn(program: &ChildProgram) -> Result<(Self, ChildPipes), SpawnError> {
         process_ancestry::note_server_started();
         let mark = ChildMarker::next();
@@ -112,8 +112,8 @@ impl Child {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            // Its own group, so that a signal reaches what it starts itself, and so that ctrl-c
-            // in our terminal does not reach it before we have drained.
+            // Its own group, so that a signal reaches the processes that it starts, and so that
+            // ctrl-c in the terminal does not reach it before metamcp has drained.
             .process_group(0)
             .kill_on_drop(true);
         if let Some(cwd) = &program.cwd {
@@ -132,12 +132,12 @@ impl Child {
         Ok((Self { process, group, family, _awaited: awaited }, pipes))
     }
 
-    /// Runs `program` to its end, without input, and returns what it wrote to standard output, of
-    /// more than `bytes_max` the end; nothing when it failed.
+    /// Runs `program` to its end without input and returns its standard output, or the last
+    /// `bytes_max` bytes of it; `None` if the program failed.
     ///
     /// # Cancel safety
     ///
-    /// Safe: dropping it kills the process.
+    /// Cancel safe: dropping the future kills the process.
     pub async fn output(program: &ChildProgram, bytes_max: usize) -> Option<String> {
         let (mut child, ChildPipes { stdin, stdout, mut stderr }) = Self::spawn(program).ok()?;
         drop(stdin);
@@ -155,7 +155,7 @@ impl Child {
         }
     }
 
-    /// Returns the process id, which is the id of its group too.
+    /// Returns the process id, which is also the id of its group.
     pub fn pid(&self) -> u32 {
         self.group.as_raw_nonzero().get().unsigned_abs()
     }
@@ -164,21 +164,21 @@ impl Child {
     ///
     /// # Cancel safety
     ///
-    /// Safe: it can be called again.
+    /// Cancel safe: you can call it again.
     pub async fn wait(&mut self) -> ChildExit {
         self.process.wait().await.map_or(ChildExit::Unknown, ChildExit::Status)
     }
 
-    /// Sees the process off, and everything that came from it: waits and signals as
-    /// [`Escalation`] says, at its leisure until `hurry` is cancelled.
+    /// Terminates the process and all its descendants. It waits and signals as [`Escalation`] says,
+    /// with the long waits until `hurry` is cancelled.
     ///
-    /// The caller has closed its end of the child's standard input before. Returns when the
-    /// process is reaped and nothing of its family runs any more, or [`defaults::AFTER_KILL`] after SIGKILL:
-    /// a process that hangs in the kernel cannot be waited for.
+    /// The caller must have closed its end of the child's standard input. Returns when the process
+    /// is reaped and no descendant runs, or [`defaults::AFTER_KILL`] after SIGKILL: a process that
+    /// hangs in the kernel cannot be waited for.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it halfway kills the process, not what the process started.
+    /// If dropped early, it kills the process but not its descendants.
     pub async fn terminate(mut self, hurry: CancellationToken) -> ChildExit {
         let mut descent = Escalation::new(hurry);
         loop {
@@ -200,7 +200,7 @@ impl Child {
         })
     }
 
-    /// Waits until the process and all others of its family are gone.
+    /// Waits until the process and all its descendants have ended.
     async fn all_gone(&mut self, insist: Option<Signal>) -> ChildExit {
         let exit = self.wait().await;
         self.family.wait_until_gone(insist).await;
@@ -208,18 +208,18 @@ impl Child {
     }
 
     async fn signal(&self, signal: Signal) {
-        // As long as the process is not reaped, the number of its group is nobody else's; and a
-        // signal to a group does not miss who is being forked.
+        // Until the process is reaped, no other group can have this number. A signal to a group
+        // also reaches processes that are just being forked.
         let group = self.process.id().map(|_| self.group);
         if let Some(group) = group {
-            // Fails only when nothing is left to signal.
+            // Fails only when no process is left to signal.
             let _gone = kill_process_group(group, signal);
         }
         self.family.signal(signal, group).await;
     }
 }
 
-/// Reads everything, so that nobody waits for room to write, and returns the last `bytes_max` of it.
+/// Reads everything, so that the writer never blocks, and returns the last `bytes_max` bytes.
 async fn read_end(mut stdout: ChildStdout, bytes_max: usize) -> io::Result<Vec<u8>> {
     let mut end = Vec::with_capacity(bytes_max);
     while stdout.read_buf(&mut end).await? > 0 {

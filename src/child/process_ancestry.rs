@@ -1,8 +1,8 @@
-//! Whether a process is one of our servers, or comes from one.
+//! The relation of a process to the servers of this service.
 //!
-//! Three things tell. A server and what it starts descend from this process, which takes over what
-//! they leave behind, have its mark in their environment, and, where systemd runs this service, are in
-//! the control group of its unit. A process can leave one of them, so each of them counts.
+//! Three things identify a server and its descendants. They descend from this process, which adopts
+//! their orphans. Their environment has its mark. Under systemd, they are in the control group of
+//! its unit. A process can escape one of these, so each of them counts.
 //!
 //! Everything here blocks.
 
@@ -19,59 +19,59 @@ use super::{
 };
 use crate::systemd::unit;
 
-/// How many ancestors of a process are looked at. Ours: more than any shell and supervisor between
-/// an operator and the first process.
+/// The maximum number of ancestors to examine. More than all shells and supervisors between an
+/// operator and the first process.
 const ANCESTORS_MAX: usize = 256;
 
-/// How often the ancestors are looked at again because one of them has ended meanwhile. Ours.
+/// The number of attempts to read the ancestors, as one of them may end meanwhile.
 const LOOKS_MAX: usize = 3;
 
-/// Whether this process has started a server since it began.
+/// Set once this process has started a server.
 static HAS_STARTED_ONE: AtomicBool = AtomicBool::new(false);
 
-/// A process that a client of ours is, at the time at which it was seen.
+/// The process of a client, as it was when it was examined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KnownClientProcess(ProcessEntry);
 
-/// The relation of a process to our servers.
+/// The relation of a process to the servers of this service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kinship {
-    /// It comes from no server of ours.
+    /// It comes from no server of this service.
     Stranger,
-    /// It is a server of ours, or comes from one.
+    /// It is a server of this service, or comes from one.
     Server(ServerAncestry),
-    /// It has ended, or does not show its environment, so it may be one.
+    /// It has ended, or its environment is not readable, so it may be one.
     Hidden,
 }
 
-/// The server that a process comes from, as far as it is known.
+/// The known traces of the server that a process comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerAncestry {
-    /// Our own child among its ancestors.
+    /// The child of this process among its ancestors.
     child: Option<Pid>,
     mark: Option<ChildMarker>,
 }
 
-/// Notes that this process starts a server.
+/// Records that this process starts a server.
 pub(super) fn note_server_started() {
     HAS_STARTED_ONE.store(true, Ordering::Relaxed);
 }
 
-/// Tells whether any process can be a server of ours.
+/// Returns whether any process can be a server of this service.
 pub fn has_started_servers() -> bool {
     HAS_STARTED_ONE.load(Ordering::Relaxed)
 }
 
 impl ServerAncestry {
-    /// Tells whether it leads to the server whose process has this number.
+    /// Returns whether it leads to the server with this process id.
     pub fn is_server(&self, pid: u32) -> bool {
         let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return false };
         self.child == Some(pid) || (self.mark.is_some() && mark_of(pid) == self.mark)
     }
 }
 
-/// Returns the relation of the processes that have the socket with this number open, and one of them:
-/// a server of ours, if there is one.
+/// Returns one of the processes that have the socket `inode` open, and its relation to the servers.
+/// A process that is not a stranger comes first.
 pub fn of_socket(inode: u32) -> (Option<i32>, Kinship) {
     let mut found = None;
     for process in ProcessEntry::all() {
@@ -87,8 +87,8 @@ pub fn of_socket(inode: u32) -> (Option<i32>, Kinship) {
             }
         }
     }
-    // A socket that no process shows may be that of a server that hides it: in a thread with a table
-    // of its own, or on its way in a message.
+    // A server may hide a socket that no process shows: in a thread with its own file table, or in
+    // a message in transit.
     match found {
         Some(_) => (found, Kinship::Stranger),
         None => (None, Kinship::Hidden),
@@ -103,22 +103,22 @@ fn mark_of(pid: Pid) -> Option<ChildMarker> {
 }
 
 impl KnownClientProcess {
-    /// Returns the process with this number as it is now, unless it has ended or is hidden from us.
+    /// Returns the process with this number as it is now; `None` if it has ended or is hidden.
     pub fn lookup(pid: i32) -> Option<Self> {
         ProcessEntry::read(Pid::from_raw(pid)?).ok().flatten().map(Self)
     }
 
-    /// Returns its number.
+    /// Returns its process id.
     pub fn pid(&self) -> i32 {
         self.0.pid.as_raw_nonzero().get()
     }
 
-    /// Returns its relation to our servers.
+    /// Returns its relation to the servers of this service.
     pub fn kinship(&self) -> Kinship {
         if self.0.pid == getpid() {
             return Kinship::Stranger;
         }
-        // A process of the same number may be another one by now.
+        // Another process may have this number by now.
         if !self.0.runs() {
             return Kinship::Hidden;
         }
@@ -145,7 +145,7 @@ impl KnownClientProcess {
         }
     }
 
-    /// Returns the child of ours and the mark of ours among its ancestors.
+    /// Returns the child and the mark of this service among its ancestors.
     fn ancestry(&self) -> Result<ServerAncestry, Vanished> {
         let mut found = ServerAncestry { child: None, mark: None };
         let mut process = self.0;
@@ -157,7 +157,7 @@ impl KnownClientProcess {
             let Some(parent) = process.parent else { return Ok(found) };
             process = match ProcessEntry::read(parent) {
                 Ok(Some(parent)) => parent,
-                // Where `/proc` hides processes of other users, it hides no child of ours.
+                // A process of another user that `/proc` hides is not a child of this one.
                 _ if test_kill_process(parent) == Err(Errno::PERM) => return Ok(found),
                 Ok(None) | Err(_) => return Err(Vanished),
             };
@@ -168,7 +168,7 @@ impl KnownClientProcess {
     }
 }
 
-/// An ancestor has ended while it was looked at.
+/// An ancestor ended while it was examined.
 #[derive(Debug)]
 struct Vanished;
 
@@ -191,7 +191,7 @@ mod tests {
         KnownClientProcess::lookup(pid).expect("it runs")
     }
 
-    /// Starts a server that runs `script`, and returns the process whose number it prints.
+    /// Starts a server that runs `script`, and returns the process with the number that it prints.
     async fn server(script: &str) -> (Child, tokio::process::ChildStdin, KnownClientProcess) {
         let program = ChildProgram {
             command: "/bin/sh".into(),
@@ -205,7 +205,7 @@ mod tests {
         (child, pipes.stdin, seen(line.parse().expect("a number")))
     }
 
-    /// Looks at a process until its kinship is as wanted, for ten seconds at most.
+    /// Examines a process until its kinship is as wanted, for ten seconds at most.
     async fn until(
         process: &KnownClientProcess,
         wanted: impl Fn(&Kinship) -> bool,
@@ -230,18 +230,18 @@ mod tests {
             "setsid sleep 600 & echo $!",
             // With another environment.
             "env -i sleep 600 & echo $!",
-            // With another parent: the mark is left.
+            // With another parent: the mark remains.
             "sh -c 'setsid sleep 600 >/dev/null & echo $!'",
         ] {
             let (child, input, process) = server(script).await;
-            // It may start another program at this moment, and says nothing then.
+            // During an exec, it is hidden for a moment.
             let seen = until(&process, |kinship| matches!(kinship, Kinship::Server(_))).await;
             let Some(Kinship::Server(lineage)) = seen else { panic!("{script}") };
             assert!(lineage.is_server(child.pid()), "{script}");
             assert!(!lineage.is_server(std::process::id()), "{script}");
             drop(input);
             child.terminate(crate::child::escalation::cancelled_token()).await;
-            // One that was killed is there until whoever has inherited it takes note.
+            // A killed process remains until its new parent reaps it.
             let gone = until(&process, |kinship| *kinship == Kinship::Hidden).await;
             assert!(gone.is_some(), "it has ended: {script}");
         }

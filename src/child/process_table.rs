@@ -12,40 +12,39 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, geteuid, getuid, kill_process, pidfd_open, pidfd_send_signal,
 };
 
-/// Among the flags of a process: it is a thread of the kernel. Source: `PF_KTHREAD` in Linux'
-/// `include/linux/sched.h`.
+/// The flag of a kernel thread. Source: `PF_KTHREAD` in Linux' `include/linux/sched.h`.
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
-/// It is about to end. Source: `PF_EXITING`, as above.
+/// The flag of a process that is about to end. Source: `PF_EXITING`, as above.
 const EXITING: u64 = 0x0000_0004;
 
-/// How long a program may take to replace another, and to have an environment again. Ours: it is
-/// read from the disk meanwhile.
+/// The longest wait for the environment of a new program during an exec. The kernel reads the
+/// program from disk meanwhile.
 pub(super) const EXEC_PATIENCE: Duration = Duration::from_secs(1);
 
-/// The pause before it is looked again whether it has one.
+/// The pause between two checks for the environment.
 pub(super) const EXEC_PAUSE: Duration = Duration::from_millis(5);
 
-/// A process that ran a moment ago. Its number may be that of another one by now, its number and
-/// the time of its start never are.
+/// A process that ran a moment ago. Another process may have its number by now, but never its
+/// number and start time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ProcessEntry {
     pub(super) pid: Pid,
-    /// The process that started it, or the one that has taken it over since; none where that is
-    /// outside of our namespace of process numbers.
+    /// The process that started it, or that has adopted it since; `None` if that is outside of this
+    /// PID namespace.
     pub(super) parent: Option<Pid>,
     pub(super) group: i32,
-    /// When it was started, in ticks since the system was.
+    /// The start time, in ticks since the system booted.
     pub(super) started: u64,
-    /// Its memory may be gone, and what it holds not yet.
+    /// It is about to end: its memory may be gone while its files are still open.
     is_ending: bool,
 }
 
-/// A process that a signal cannot miss.
+/// A process that is pinned, so that a signal cannot reach another one.
 #[derive(Debug)]
 pub(super) struct PinnedProcess {
     pub(super) process: ProcessEntry,
-    /// Where the kernel has none, there is the moment between looking and signalling.
+    /// `None` if the kernel has no such handles: the process may end between check and signal.
     handle: Option<OwnedFd>,
 }
 
@@ -59,15 +58,14 @@ impl ProcessEntry {
         })
     }
 
-    /// Returns the process of this number if it runs: a zombie does not, whoever is to reap it, nor
-    /// does a thread of the kernel. One that is about to end does: it may still hold on to a socket
-    /// when its memory is gone already.
+    /// Returns the process of this number if it runs. Zombies and kernel threads do not count. A
+    /// process that is about to end counts: it may still hold a socket when its memory is gone.
     pub(super) fn read(pid: Pid) -> io::Result<Option<Self>> {
         let stat = fs::read_to_string(path(pid, "stat"))?;
         Ok(Self::parse(pid, &stat))
     }
 
-    /// Source: `proc_pid_stat(5)`.
+    /// Parses the `stat` of a process. Source: `proc_pid_stat(5)`.
     fn parse(pid: Pid, stat: &str) -> Option<Self> {
         // pid (name) state parent group session terminal its-group flags …; the name may hold
         // anything.
@@ -81,15 +79,14 @@ impl ProcessEntry {
         (!is_dead && !is_of_kernel).then_some(Self { pid, parent, group, started, is_ending })
     }
 
-    /// Returns the environment that it was started with, as `NAME=VALUE` and a NUL each, where we
-    /// may see it. It is empty while a program takes the place of another, and empty or not there
-    /// at its end.
+    /// Returns the environment that it was started with, as `NAME=VALUE` and a NUL each, if
+    /// readable. It is empty during an exec, and empty or missing when the process ends.
     pub(super) fn environment(&self) -> Option<Vec<u8>> {
         fs::read(path(self.pid, "environ")).ok()
     }
 
-    /// As [`ProcessEntry::environment`], after a program has taken the place of another, where that happens
-    /// just now and soon enough. Blocks meanwhile.
+    /// Returns [`ProcessEntry::environment`] after a current exec; `None` if that takes too long.
+    /// Blocks meanwhile.
     pub(super) fn settled_environment(&self) -> Option<Vec<u8>> {
         let n_looks = EXEC_PATIENCE.as_millis() / EXEC_PAUSE.as_millis();
         for _ in 0..n_looks {
@@ -102,8 +99,8 @@ impl ProcessEntry {
         None
     }
 
-    /// Tells whether a program takes the place of another just now, or has done so since
-    /// [`ProcessEntry::environment`] found none.
+    /// Returns whether an exec is under way, or has ended since [`ProcessEntry::environment`] was
+    /// empty.
     pub(super) fn is_execing(&self) -> bool {
         let has_none = fs::read_to_string(path(self.pid, "stat")).is_ok_and(|stat| {
             // The 51st field is the end of the environment. Source: `proc_pid_stat(5)`.
@@ -113,19 +110,19 @@ impl ProcessEntry {
         has_none || self.environment().is_some_and(|environment| !environment.is_empty())
     }
 
-    /// Tells whether it is about to end, and one of our user: what it was started with cannot be known
-    /// any more.
+    /// Returns whether it is a process of this user that is about to end: its environment is no
+    /// longer readable.
     pub(super) fn is_ending(&self) -> bool {
         matches!(Self::read(self.pid), Ok(Some(now)) if now.is_ending && now.started == self.started)
             && self.is_own_user()
     }
 
-    /// Tells whether it is a process of our own user.
+    /// Returns whether it is a process of this user.
     pub(super) fn is_own_user(&self) -> bool {
         fs::metadata(path(self.pid, "")).is_ok_and(|entry| entry.uid() == getuid().as_raw())
     }
 
-    /// Tells whether it has the socket with this number open, if it shows its files.
+    /// Returns whether it has the socket `inode` open; `None` if its files are not readable.
     pub(super) fn has_socket(&self, inode: u32) -> Option<bool> {
         let link = format!("socket:[{inode}]");
         let mut is_seen_whole = true;
@@ -133,7 +130,7 @@ impl ProcessEntry {
             match fs::read_link(file.path()) {
                 Ok(to) if *to == *link => return Some(true),
                 Ok(_) => {}
-                // It was closed meanwhile.
+                // The file was closed meanwhile.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(_) => is_seen_whole = false,
             }
@@ -141,8 +138,8 @@ impl ProcessEntry {
         is_seen_whole.then_some(false)
     }
 
-    /// Tells whether no process that this one starts can have become it: it belongs to another user,
-    /// or has a capability outside of our bounding set, in a user namespace as ours.
+    /// Returns whether it cannot descend from this process: it belongs to another user, or it has a
+    /// capability outside of this bounding set in the same user namespace.
     pub(super) fn is_unrelated(&self) -> bool {
         let read =
             |process: &str, file: &str| fs::read_to_string(format!("/proc/{process}/{file}"));
@@ -151,7 +148,7 @@ impl ProcessEntry {
             return false;
         };
         let has_same_namespace = || {
-            // A namespace that a process without capabilities makes has one user.
+            // A namespace that a process without capabilities creates has one user.
             let maps = (read(&its, "uid_map"), read("self", "uid_map"));
             matches!(maps, (Ok(its), Ok(ours)) if its == ours && !its.is_empty())
         };
@@ -160,19 +157,19 @@ impl ProcessEntry {
                 && has_same_namespace())
     }
 
-    /// Tells whether it still runs.
+    /// Returns whether it still runs.
     pub(super) fn runs(&self) -> bool {
         matches!(Self::read(self.pid), Ok(Some(now)) if now.started == self.started)
     }
 
-    /// Takes hold of it, unless it has ended.
+    /// Pins it; `None` if it has ended.
     pub(super) fn pin(self) -> Option<PinnedProcess> {
         let handle = match pidfd_open(self.pid, PidfdFlags::empty()) {
             Ok(handle) => Some(handle),
             Err(rustix::io::Errno::SRCH) => return None,
             Err(_) => None,
         };
-        // Only now it is known whose handle that is.
+        // Only this check proves that the handle belongs to it.
         self.runs().then_some(PinnedProcess { process: self, handle })
     }
 }
@@ -180,7 +177,7 @@ impl ProcessEntry {
 impl PinnedProcess {
     /// Sends it a signal.
     pub(super) fn signal(&self, signal: Signal) {
-        // Fails when it has ended, or when it has become another user's.
+        // Fails if it has ended, or now belongs to another user.
         let _gone = match &self.handle {
             Some(handle) => pidfd_send_signal(handle, signal),
             None if self.process.runs() => kill_process(self.process.pid, signal),
@@ -189,14 +186,15 @@ impl PinnedProcess {
     }
 }
 
-/// Tells whether a process has rights of a user, by its `status`. Source: `proc_pid_status(5)`.
+/// Returns whether a process has the rights of `uid`, by its `status`. Source:
+/// `proc_pid_status(5)`.
 fn has_user(status: &str, uid: u32) -> bool {
     let line = status.lines().find_map(|line| line.strip_prefix("Uid:"));
-    // Where it cannot be told, it may have them.
+    // Without the line, it may have them.
     line.is_none_or(|line| line.split_whitespace().any(|word| word.parse() == Ok(uid)))
 }
 
-/// Returns a set of capabilities in the `status` of a process, a bit each; all where it cannot be told.
+/// Returns a set of capabilities in the `status` of a process, as bits; all if it is missing.
 fn capabilities(status: &str, set: &str) -> u64 {
     let line = status.lines().find_map(|line| line.strip_prefix(set));
     line.and_then(|line| u64::from_str_radix(line.trim(), 16).ok()).unwrap_or(u64::MAX)
@@ -228,7 +226,7 @@ mod tests {
         assert!(!process(&format!("7 (sh) S 1 {rest}")).expect("it runs").is_ending);
         let thread_of_kernel = "7 (kthreadd) S 0 0 0 0 -1 2129984 0 0 0 0 0 0 0 0 20 0 1 0 1 0 0";
         assert_eq!(parse(thread_of_kernel), None);
-        // Its memory is gone, and its files may not be.
+        // Its memory is gone, but its files may be open.
         let ends = "7 (sh) R 1 5 5 0 -1 4194316 1 0 0 0 0 0 0 0 20 0 1 0 4242 0 0";
         assert_eq!(parse(ends), Some((5, 4242)));
         assert!(process(ends).expect("it runs").is_ending);

@@ -1,4 +1,4 @@
-//! Why a program did not start, in words that name what stood in the way.
+//! The reasons why a program did not start.
 
 use std::{
     borrow::Cow,
@@ -12,10 +12,10 @@ use rustix::io::Errno;
 
 use super::process::ChildProgram;
 
-/// How much of a file is read for its interpreter line, in bytes. Source: `execve(2)`.
+/// The bytes of a file that are read for its interpreter line. Source: `execve(2)`.
 const INTERPRETER_LINE_BYTES_MAX: u64 = 255;
 
-/// Why a program did not start.
+/// The error of a program that did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum SpawnError {
     /// There is no such program.
@@ -24,29 +24,29 @@ pub enum SpawnError {
         /// The program.
         command: String,
     },
-    /// There is nothing at the path.
+    /// There is no file at the path.
     #[error("start `{command}`: there is no such file")]
     NoFile {
         /// The path.
         command: String,
     },
-    /// The path leads through what is not there.
+    /// A directory in the path does not exist.
     #[error("start `{command}`: there is no directory `{}`", missing.display())]
     NoPath {
         /// The path.
         command: String,
-        /// The first part of it that is no directory.
+        /// Its first part that is not a directory.
         missing: PathBuf,
     },
-    /// What should be a program is a whole line of a shell.
+    /// The program is a whole shell command line.
     #[error("start `{command}`: no such program")]
     CommandLine {
-        /// The line.
+        /// The command line.
         command: String,
-        /// The program that is meant.
+        /// The program at the start of the line.
         program: String,
     },
-    /// The working directory is not there.
+    /// The working directory does not exist.
     #[error("start `{command}`: no working directory `{}`", cwd.display())]
     NoDirectory {
         /// The program.
@@ -54,7 +54,7 @@ pub enum SpawnError {
         /// The directory.
         cwd: PathBuf,
     },
-    /// The script names an interpreter that is not there.
+    /// The script names an interpreter that does not exist.
     #[error("start `{command}`: its interpreter `{}` is not there", interpreter.escape_debug())]
     NoInterpreter {
         /// The script.
@@ -62,13 +62,13 @@ pub enum SpawnError {
         /// The interpreter, as its first line names it.
         interpreter: String,
     },
-    /// The binary names a loader that is not there.
+    /// The binary names a loader that does not exist.
     #[error("start `{command}`: the loader that it was built for is not there")]
     NoLoader {
         /// The program.
         command: String,
     },
-    /// It is a directory.
+    /// The path is a directory.
     #[error("start `{command}`: it is a directory")]
     Directory {
         /// The directory.
@@ -80,7 +80,7 @@ pub enum SpawnError {
         /// The program.
         command: String,
     },
-    /// The file is nothing that the system can run.
+    /// The file has no format that the system can run.
     #[error(
         "start `{command}`: it is neither a program of this system nor a script with an interpreter line"
     )]
@@ -88,19 +88,19 @@ pub enum SpawnError {
         /// The file.
         command: String,
     },
-    /// The arguments and variables take more room than there is.
+    /// The arguments and variables exceed the limit of the system.
     #[error("start `{command}`: its arguments and variables are too long")]
     TooLong {
         /// The program.
         command: String,
     },
-    /// There are as many processes as there may be.
+    /// The limit on processes is reached.
     #[error("start `{command}`: there are as many processes as there may be")]
     TooManyProcesses {
         /// The program.
         command: String,
     },
-    /// There are as many open files as there may be.
+    /// The limit on open files is reached.
     #[error("start `{command}`: there are as many open files as there may be")]
     TooManyFiles {
         /// The program.
@@ -111,14 +111,14 @@ pub enum SpawnError {
     Os {
         /// The program.
         command: String,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
 }
 
 impl SpawnError {
-    /// Tells whether another attempt right after this one may fare better: not where somebody has to
-    /// change something first.
+    /// Returns whether another attempt right after this one may succeed without a change by the
+    /// operator.
     pub fn may_pass(&self) -> bool {
         match self {
             Self::TooManyProcesses { .. } | Self::TooManyFiles { .. } | Self::Os { .. } => true,
@@ -136,7 +136,7 @@ impl SpawnError {
         }
     }
 
-    /// Finds out why `program` did not start, from what the system said.
+    /// Derives the reason why `program` did not start from the error of the system.
     pub(super) fn explain(program: &ChildProgram, source: io::Error) -> Self {
         let command = program.command.clone();
         match source.raw_os_error().map(Errno::from_raw_os_error) {
@@ -154,7 +154,7 @@ impl SpawnError {
         }
     }
 
-    /// Something is not there: the directory, the program, or what the program needs.
+    /// Returns the error for a missing directory, program, or file that the program needs.
     fn missing(program: &ChildProgram) -> Self {
         let command = program.command.clone();
         if let Some(cwd) = program.cwd.as_ref().filter(|cwd| !cwd.is_dir()) {
@@ -192,7 +192,7 @@ impl SpawnError {
         }
     }
 
-    /// What the operator can do about it.
+    /// Returns what the operator can do about the error.
     pub fn hint(&self) -> Cow<'static, str> {
         let hint = match self {
             Self::NotFound { .. } => {
@@ -239,7 +239,7 @@ impl SpawnError {
     }
 }
 
-/// Returns where a relative path of the program begins.
+/// Returns the directory that a relative path of the program starts from.
 fn place(program: &ChildProgram) -> &Path {
     program.cwd.as_deref().unwrap_or(Path::new(""))
 }
@@ -248,7 +248,7 @@ fn is_file(path: &str, program: &ChildProgram) -> bool {
     place(program).join(path).is_file()
 }
 
-/// Returns the file that was to be started, if there is one.
+/// Returns the file to start, if it exists.
 fn found(program: &ChildProgram) -> Option<PathBuf> {
     let command = Path::new(&program.command);
     if program.command.contains('/') {
@@ -277,7 +277,7 @@ mod tests {
         ChildProgram { command: command.into(), args: vec![], env: BTreeMap::new(), cwd: None }
     }
 
-    /// Tries to start a program in vain: what is told, and what can be done.
+    /// Starts a program that cannot start, and returns the message and the hint.
     #[track_caller]
     fn refused(program: &ChildProgram) -> (String, String) {
         let error = Child::spawn(program).expect_err("it cannot be started");

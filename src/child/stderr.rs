@@ -1,7 +1,7 @@
-//! Reads a child's standard error to the end, whatever it writes.
+//! The reader of a child's standard error.
 //!
-//! Nobody may block on a full pipe, so reading never stops; what is logged is bounded in length
-//! and rate, and known secrets are blacked out.
+//! Reading never stops, so that the child never blocks on a full pipe. The log is bounded in line
+//! length and rate, and known secrets are redacted.
 
 use std::{
     collections::VecDeque,
@@ -24,15 +24,15 @@ use crate::{
     redact::{self, Redactor},
 };
 
-/// The last lines of a child's standard error: those from before its first request of a client, and all
-/// of them for operators.
+/// The last lines of a child's standard error. Clients may read those from before the first client
+/// request; operators may read all.
 #[derive(Clone, Debug, Default)]
 pub struct StderrTail(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
     lines: Mutex<Lines>,
-    /// A client has sent a request: what comes from now on is for operators only.
+    /// A client has sent a request: later lines are for operators only.
     is_sealed: AtomicBool,
 }
 
@@ -43,13 +43,13 @@ struct Lines {
 }
 
 impl StderrTail {
-    /// Returns what clients may read.
+    /// Returns the lines that clients may read.
     pub fn output(&self) -> ErrorOutput {
         let is_of_start = self.0.is_sealed.load(Ordering::Relaxed);
         ErrorOutput { lines: self.lock().of_start.iter().cloned().collect(), is_of_start }
     }
 
-    /// Returns the last lines of all, oldest first, which only operators may read.
+    /// Returns the last of all lines, oldest first. Only operators may read them.
     pub fn for_operators(&self) -> Vec<String> {
         let lines = self.lock();
         let n_old = defaults::STDERR_LINES_KEPT - lines.later.len();
@@ -57,7 +57,7 @@ impl StderrTail {
         old.chain(&lines.later).cloned().collect()
     }
 
-    /// Keeps what comes from now on for operators: it may be about a client.
+    /// Keeps later lines for operators only: they may be about a client.
     pub fn seal(&self) {
         if !self.0.is_sealed.load(Ordering::Relaxed) {
             let _lines = self.lock();
@@ -82,11 +82,11 @@ impl StderrTail {
     }
 }
 
-/// Reads `stream` until it ends, logging each line under the server's name.
+/// Reads `stream` until it ends, and logs each line under the server's name.
 ///
 /// # Cancel safety
 ///
-/// Safe to drop: what was not read is lost with the pipe.
+/// Cancel safe: unread output is lost with the pipe.
 pub async fn read_to_end(
     mut stream: impl AsyncRead + Unpin,
     server: ServerName,
@@ -97,7 +97,7 @@ pub async fn read_to_end(
     let mut line = Vec::new();
     let mut cut = 0_usize;
     let mut chunk = vec![0; 4096];
-    // A secret that straddles the cut must still be seen whole.
+    // A secret that straddles the cut must still be recognized as a whole.
     let kept = defaults::STDERR_LINE_BYTES_MAX + redactor.longest_secret();
     loop {
         let n = match stream.read(&mut chunk).await {
@@ -153,7 +153,7 @@ fn log(
     tail.push(text);
 }
 
-/// A bucket of lines that fills at a steady rate.
+/// A token bucket of lines.
 #[derive(Debug)]
 struct Rate {
     lines: f64,

@@ -1,9 +1,9 @@
-//! A stdio server that is a unit of systemd: an instance of a template that a socket unit with
-//! `Accept=yes` starts for each connection, whose standard input and output it is.
+//! A stdio server that is a systemd unit: an instance of a template. A socket unit with
+//! `Accept=yes` starts one per connection, which becomes its standard input and output.
 //!
-//! It has a user, limits and a sandbox of its own, and we no power over it but to hang up: it is
-//! not our process. One that does not leave when its input ends is systemd's to end, by the limits
-//! of its unit.
+//! The instance has its own user, limits and sandbox. It is not a child of metamcp, which can only
+//! close the connection. If it does not exit when its input ends, systemd ends it by the limits of
+//! its unit.
 
 use std::{
     borrow::Cow,
@@ -33,13 +33,13 @@ use super::{
 /// A server that systemd runs.
 #[derive(Clone, Debug)]
 pub struct UnitServer {
-    /// The socket that starts it.
+    /// The path of the socket that starts it.
     pub socket: PathBuf,
     /// The name of its template, without `@` and suffix.
     pub name: Arc<str>,
 }
 
-/// Why a socket cannot be connected to.
+/// The error of a connection attempt to the socket of a unit.
 #[derive(Debug, thiserror::Error)]
 #[error("connect to `{}`{fault}", unit.socket.display())]
 pub struct UnitConnectError {
@@ -52,7 +52,7 @@ pub struct UnitConnectError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     Missing,
-    /// What is there instead.
+    /// The kind of file that is there instead.
     NoSocket(&'static str),
     Deserted,
     Full,
@@ -79,7 +79,7 @@ impl UnitConnectError {
     fn new(unit: &UnitServer, source: io::Error) -> Self {
         let fault = match source.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Fault::Missing,
-            // Said of whatever is no socket, too.
+            // The kernel also returns this for a file that is not a socket.
             io::ErrorKind::ConnectionRefused => match instead_of_socket(&unit.socket) {
                 Some(what) => Fault::NoSocket(what),
                 None => Fault::Deserted,
@@ -87,18 +87,18 @@ impl UnitConnectError {
             _ if source.raw_os_error() == Some(Errno::PROTOTYPE.raw_os_error()) => {
                 Fault::NoSocket("a socket of another type")
             }
-            // A socket of this kind does not have a connection wait until there is room for it.
+            // The backlog is full: a nonblocking connect to a Unix socket fails instead of waiting.
             io::ErrorKind::WouldBlock => Fault::Full,
             io::ErrorKind::PermissionDenied => Fault::Forbidden,
             _ => Fault::Os,
         };
-        // What has a name is said once.
+        // Every other fault already says what the source says.
         let source = (fault == Fault::Os).then_some(source);
         Self { unit: unit.clone(), fault, source }
     }
 
-    /// Tells whether another attempt right after this one may fare better: not where somebody has to
-    /// change something first.
+    /// Returns whether another attempt right after this one may succeed without a change by the
+    /// operator.
     pub fn may_pass(&self) -> bool {
         match self.fault {
             Fault::Full | Fault::Os => true,
@@ -106,13 +106,13 @@ impl UnitConnectError {
         }
     }
 
-    /// Tells whether the unit is there and takes no connection just now: it takes one as soon as
-    /// systemd comes round to those that wait.
+    /// Returns whether the unit exists but accepts no connection at the moment. It accepts one as
+    /// soon as systemd has taken those that wait.
     pub fn is_outage(&self) -> bool {
         self.fault == Fault::Full
     }
 
-    /// Tells whether nobody listens: the unit was never set up, or is just being changed.
+    /// Returns whether no process listens: the unit was never set up, or is being changed.
     pub fn is_socket_unit_down(&self) -> bool {
         match self.fault {
             Fault::Missing | Fault::Deserted => true,
@@ -120,7 +120,7 @@ impl UnitConnectError {
         }
     }
 
-    /// What the operator can do about it.
+    /// Returns what the operator can do about the error.
     pub fn hint(&self) -> Cow<'static, str> {
         let name = &self.unit.name;
         match self.fault {
@@ -145,7 +145,7 @@ impl UnitConnectError {
     }
 }
 
-/// Returns what is at `path`, if that is no socket.
+/// Returns the kind of file at `path`, if it is not a socket.
 fn instead_of_socket(path: &Path) -> Option<&'static str> {
     let found = fs::metadata(path).ok()?.file_type();
     if found.is_socket() {
@@ -161,9 +161,9 @@ fn instead_of_socket(path: &Path) -> Option<&'static str> {
     }
 }
 
-/// Connects to the socket of `unit`, upon which systemd starts it.
+/// Connects to the socket of `unit`, which makes systemd start an instance.
 pub(super) async fn launch(unit: &UnitServer) -> Result<LaunchedServer, UnitConnectError> {
-    // Before the connection: what happens from now on is the instance's.
+    // Before the connection: later entries belong to the instance.
     let journal = UnitJournal::since_now(&unit.name);
     let stream = UnixStream::connect(&unit.socket)
         .await
@@ -171,13 +171,13 @@ pub(super) async fn launch(unit: &UnitServer) -> Result<LaunchedServer, UnitConn
     let (output, input) = stream.into_split();
     let ended = CancellationToken::new();
     let output = Output { half: output, ended: ended.clone() };
-    // Dropped, the writing half ends the server's input and leaves its output open.
+    // Dropping the write half ends the server's input and leaves its output open.
     let pipes = ServerPipes { stdin: Box::new(input), stdout: Box::new(output), stderr: None };
     let instance = Instance { name: Arc::clone(&unit.name), ended, journal };
     Ok(LaunchedServer { tenant: Box::new(instance), pipes })
 }
 
-/// What the server writes; its end is the end of the server.
+/// The output of the server; its end is the end of the server.
 struct Output {
     half: OwnedReadHalf,
     ended: CancellationToken,
@@ -203,7 +203,7 @@ impl AsyncRead for Output {
     }
 }
 
-/// The instance that serves our connection.
+/// The instance that serves this connection.
 #[derive(Debug)]
 struct Instance {
     name: Arc<str>,
@@ -231,7 +231,7 @@ impl RunningServer for Instance {
         Box::pin(self.journal.last_lines(is_alone))
     }
 
-    /// There is no ladder to go down, as there is nothing to signal; it has as long as a child.
+    /// Waits as long as for a child, but sends no signals, as there is no process to signal.
     fn see_off(mut self: Box<Self>, hurry: CancellationToken) -> BoxFuture<'static, ChildExit> {
         Box::pin(async move {
             tokio::select! {

@@ -1,4 +1,4 @@
-//! What the journal tells of a unit that has ended, where we may read it.
+//! The last journal lines of a unit that has ended, if the service may read them.
 
 use std::{
     collections::BTreeMap,
@@ -12,34 +12,34 @@ use tokio::time;
 use super::process::{Child, ChildProgram};
 use crate::config::defaults;
 
-/// How much is kept of what the journal tells, in bytes.
+/// The bytes of journal output that are kept.
 const BYTES_MAX: usize = 64 << 10;
 
-/// How long it is waited before it is asked again.
+/// The pause between two queries of the journal.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// How many lines of the journal are looked at: more than are shown, as some may be of an instance that
-/// finishes beside ours. Ours.
+/// The number of journal lines to read. More than are shown, as some may be of another instance
+/// that ends at the same time.
 const ENTRIES_MAX: usize = 100;
 
-/// Which unit a line is about: as systemd says it, and else of whom it is.
-/// Source: systemd.journal-fields(7).
+/// The fields that name the unit of a line: the unit that systemd writes about, or else the unit
+/// that wrote it. Source: systemd.journal-fields(7).
 const UNITS: [&str; 4] = ["UNIT", "COREDUMP_UNIT", "OBJECT_SYSTEMD_UNIT", "_SYSTEMD_UNIT"];
 
 /// One line of the journal.
 struct Entry {
-    /// The unit that it is about.
+    /// The unit that the line is about.
     unit: String,
-    /// Systemd tells that it starts the unit.
+    /// Systemd reports that it starts the unit.
     is_start: bool,
     message: String,
 }
 
 impl Entry {
-    /// Reads a line of `journalctl --output=json`; nothing where it is none, or only a part of one.
+    /// Reads a line of `journalctl --output=json`; `None` if it is invalid or incomplete.
     fn read(line: &str) -> Option<Self> {
         let fields: Map<String, Value> = serde_json::from_str(line).ok()?;
-        // Source: the journal export formats: bytes that are no text come as numbers.
+        // Bytes that are not text come as numbers. Source: the journal export formats.
         let text = |name: &str| match fields.get(name)? {
             Value::String(text) => Some(text.clone()),
             Value::Array(bytes) => {
@@ -57,7 +57,7 @@ impl Entry {
     }
 }
 
-/// The journal of the instances that our connections started.
+/// The journal of the instances that connections of this process started.
 #[derive(Debug)]
 pub(super) struct UnitJournal {
     name: Arc<str>,
@@ -70,15 +70,15 @@ impl UnitJournal {
         Self { name: Arc::clone(name), since: SystemTime::now() }
     }
 
-    /// Returns the last lines, oldest first; none where the journal cannot be read. Of several instances
-    /// at a time, what they wrote may be about another client: `is_alone` tells that ours is the only one
-    /// that was started since, beside one that a reload has left to finish, else only systemd's own lines
-    /// are returned. What the server wrote is a little late, and that it ended a little later: both are
-    /// waited for, for at most [`defaults::JOURNAL_PATIENCE`].
+    /// Returns the last lines, oldest first, or none if the journal is not readable. Lines of
+    /// several instances may be about another client. `is_alone` says that only the instance of
+    /// this connection was started since, beside one that a reload left to finish. Otherwise only
+    /// systemd's own lines are returned. The lines and the report of the end come late: this waits
+    /// for both, for at most [`defaults::JOURNAL_PATIENCE`].
     ///
     /// # Cancel safety
     ///
-    /// Safe: who reads is ended.
+    /// Cancel safe: dropping the future ends the reading process.
     pub(super) async fn last_lines(&self, is_alone: bool) -> Vec<String> {
         let query = self.query();
         let mut lines = Vec::new();
@@ -96,7 +96,7 @@ impl UnitJournal {
         lines
     }
 
-    /// Returns the last lines among what the journal tells, and whether the end is among them.
+    /// Returns the last lines of the journal output, and whether the end is among them.
     fn shown(&self, text: &str, is_alone: bool) -> (Vec<String>, bool) {
         let entries: Vec<Entry> = text.lines().filter_map(Entry::read).collect();
         let ours = self.ours(&entries);
@@ -111,8 +111,8 @@ impl UnitJournal {
         (last.iter().map(|line| self.without_name(line).to_owned()).collect(), is_whole)
     }
 
-    /// Returns the instance that our connection started: the last one that was started since. Where
-    /// the unit keeps systemd from telling that, the only one there is, if our connection was let in.
+    /// Returns the instance of this connection: the last one that was started since. If no start is
+    /// logged, it is the only instance, unless the socket unit has logged a refusal.
     fn ours<'a>(&self, entries: &'a [Entry]) -> Option<&'a str> {
         let number = |unit: &str| {
             let rest = unit.strip_prefix(&*self.name)?.strip_prefix('@')?;
@@ -133,12 +133,12 @@ impl UnitJournal {
         format!("{}.socket", self.name)
     }
 
-    /// Returns what asks for the lines of our instances and of their socket unit, which tells when
-    /// it let nobody in.
+    /// Returns the query for the lines of this process's instances, and of their socket unit, which
+    /// logs refused connections.
     ///
     /// Source: systemd.socket(5), `Accept=`: an instance is named by a number and by the process
-    /// and user ids of who connected, as in `NAME@7-1234-0.service`. Whatever later versions put
-    /// beside the process id stands behind `-` or `_`.
+    /// and user ids of the client, as in `NAME@7-1234-0.service`. Later versions add values to the
+    /// process id, behind `-` or `_`.
     fn query(&self) -> ChildProgram {
         let since = self.since.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let (name, pid) = (&self.name, std::process::id());
@@ -162,8 +162,8 @@ impl UnitJournal {
         }
     }
 
-    /// Tells whether systemd says in `line` what became of an instance, or why there is none: it
-    /// puts the name of the unit first.
+    /// Returns whether systemd reports in `line` the end of an instance, or why there is none. Such
+    /// a line starts with the name of the unit.
     fn is_about_the_end(&self, line: &str) -> bool {
         self.without_name(line).len() < line.len()
     }
@@ -224,7 +224,7 @@ mod tests {
                 vec!["new", "Main process exited."],
                 true,
             ),
-            // Its unit keeps systemd from telling of its start.
+            // The journal has no line about its start.
             (vec![says(new, "new"), ended(new)], vec!["new", "Main process exited."], true),
             (vec![says(old, "old"), says(new, "new")], vec![], false),
             (vec![says(old, "old"), refused], vec!["Too many incoming connections (1)."], true),

@@ -1,5 +1,4 @@
-//! What a schema names, line by line: the arguments of a tool as they are given on the command line, and
-//! the members of its result.
+//! The tables of a tool's arguments, as given on the command line, and of its result's members.
 
 use serde_json::Value;
 
@@ -11,19 +10,19 @@ use super::{
     text_table::{CellColour, TableCell, TextTable},
 };
 
-/// How deep arguments within arguments are shown, and how many lines at most. Ours: what is beyond
-/// that is given as JSON.
+/// The depth to which nested arguments are shown, and the largest number of lines. Deeper arguments
+/// are given as JSON.
 const DEPTH_MAX: usize = 3;
 const LINES_MAX: usize = 200;
 
-/// Returns a table of the arguments that a schema names; the first column is indented.
+/// Returns a table of the arguments that a schema declares; the first column is indented.
 pub(super) fn table(schema: &Value) -> TextTable {
     let mut lines = Lines { table: TextTable::default(), n_left: LINES_MAX, dashes: "--" };
     lines.add(SchemaCursor::root(schema), "", DEPTH_MAX);
     lines.table
 }
 
-/// Returns a table of the members that the schema of a result names.
+/// Returns a table of the members that the schema of a result declares.
 pub(super) fn members(schema: &Value) -> TextTable {
     let mut lines = Lines { table: TextTable::default(), n_left: LINES_MAX, dashes: "" };
     lines.add(SchemaCursor::root(schema), "", DEPTH_MAX);
@@ -33,7 +32,7 @@ pub(super) fn members(schema: &Value) -> TextTable {
 struct Lines {
     table: TextTable,
     n_left: usize,
-    /// What stands before an argument.
+    /// The prefix of an argument: `--` or nothing.
     dashes: &'static str,
 }
 
@@ -41,11 +40,11 @@ impl Lines {
     fn add(&mut self, place: SchemaCursor<'_>, prefix: &str, depth: usize) {
         let mut required = place.required();
         if self.dashes.is_empty() {
-            // Nobody has to give a result.
+            // A caller provides no result, so no member is required.
             required.clear();
         }
         let mut properties = place.properties();
-        // What must be given comes first.
+        // Required arguments come first.
         properties.sort_by_key(|(name, _)| !required.contains(name));
         for (name, property) in properties {
             if self.n_left == 0 {
@@ -77,7 +76,7 @@ impl Lines {
     }
 }
 
-/// Returns what a value may be, in a word: `integer`, `string…` for a list, or the values themselves.
+/// Returns the type of a value in one word: `integer`, `string…` for a list, or the allowed values.
 fn kind(place: SchemaCursor<'_>) -> String {
     let values: Vec<String> = place.values().into_iter().map(|it| escape(&spelled(it))).collect();
     if !values.is_empty() && values.iter().map(String::len).sum::<usize>() <= VALUES_BYTES_MAX {
@@ -90,5 +89,5 @@ fn kind(place: SchemaCursor<'_>) -> String {
     }
 }
 
-/// How long the values of an argument may be together to be shown, in bytes. Ours: half a line.
+/// The largest total length of the allowed values that are shown, in bytes: half a line.
 const VALUES_BYTES_MAX: usize = 40;

@@ -1,4 +1,4 @@
-//! `metamcp auth`: how the service shows servers who it is.
+//! `metamcp auth`: the credentials that the service sends to servers.
 
 use serde_json::json;
 
@@ -10,7 +10,7 @@ use super::{
 
 /// Show how the service authenticates itself to servers
 ///
-/// No secret is shown, only whether each one that a server needs is there.
+/// No secret is shown, only whether each secret that a server needs is present.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Only this server

@@ -1,4 +1,4 @@
-//! `metamcp call`: a tool of any server.
+//! `metamcp call`: one call of a tool of any server.
 
 use std::{
     io::Read as _,
@@ -36,44 +36,44 @@ use progress::ProgressLine;
 
 /// Call a tool
 ///
-/// TOOL is `server/tool`. Its arguments are one JSON object, `@FILE` or `--file FILE` with one, `-` for
-/// one on standard input, or `--key value` for each of them: read by the tool's schema, `--flag` and
-/// `--no-flag` for switches, a key again for each item of a list, `--outer.inner` for what is inside.
-/// `metamcp call TOOL --help` shows them.
+/// TOOL is `server/tool`. Its arguments are one JSON object, `@FILE` or `--file FILE`, `-` for
+/// standard input, or `--key value` for each argument. Keys follow the tool's schema: `--flag` and
+/// `--no-flag` for switches, a repeated key for a list, `--outer.inner` for a member. `metamcp call
+/// TOOL --help` shows them.
 ///
-/// The options below stand before the tool or behind it; where the tool has an argument of that name,
-/// only before it. `--socket` is ours wherever it stands.
+/// The options below go before or after the tool. An option that is also an argument of the tool
+/// goes before it. `--socket` always belongs to metamcp.
 ///
-/// Texts are printed as they are. Exits with 1 when the tool says that it failed (its result is printed
-/// all the same), when its arguments are wrong or it cannot be reached; with 64 when the command line
-/// makes no sense, with 69 when no service answers, and with 130 after ctrl-c, which cancels the call
-/// at the server.
+/// Text content is printed unchanged. Exits with 1 when the tool reports an error (its result is
+/// still printed), when its arguments are invalid or it cannot be reached; with 64 when the command
+/// line is invalid, with 69 when no service answers, and with 130 after ctrl-c, which cancels the
+/// call at the server.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "metamcp call [OPTIONS] TOOL [ARGUMENTS]")]
 pub(super) struct Args {
     #[command(flatten)]
     options: Options,
-    /// The tool, and what it is called with
+    /// The tool, and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "TOOL [ARGUMENTS]")]
     words: Vec<String>,
 }
 
-/// The options of ours.
+/// The options of metamcp itself.
 #[derive(Clone, Debug, Default, clap::Args)]
 struct Options {
-    /// Hold the arguments against the schema, and call nothing
+    /// Validate the arguments against the schema, without calling the tool
     #[arg(long)]
     dry_run: bool,
-    /// Only these parts of the result: `total`, `rows[].name`
+    /// Print only these parts of the result: `total`, `rows[].name`
     #[arg(long, value_name = "PATHS", value_delimiter = ',')]
     fields: Vec<String>,
-    /// How long it may take: 500ms, 5s, 2m; a plain number is milliseconds
+    /// The time limit of the call: 500ms, 5s, 2m; a plain number is milliseconds
     #[arg(long = "timeout", value_name = "TIME", value_parser = command_words::milliseconds)]
     timeout_ms: Option<u64>,
-    /// Have the service wait for it: prints a task, for `metamcp task`
+    /// Let the service wait for the result: prints a task ID for `metamcp task`
     #[arg(long = "async")]
     is_async: bool,
-    /// Take the arguments from a file with a JSON object
+    /// Read the arguments from a file with one JSON object
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
     #[command(flatten)]
@@ -81,7 +81,7 @@ struct Options {
 }
 
 impl Options {
-    /// Says which of them do not go together, wherever they stand.
+    /// Rejects options that exclude each other, before or after the tool.
     fn check(&self) -> Result<(), ArgumentSyntaxError> {
         let both = match (self.dry_run, self.is_async) {
             (true, true) => ("--dry-run", "--async"),
@@ -101,7 +101,7 @@ pub(super) fn run(args: Args) -> Result<(), Failed> {
     service_target::run(async {
         let mut known = None;
         if command_words::needs_schema(words) {
-            // `--socket` is needed before anything is known of the tool.
+            // The connection that reads the tool's schema needs `--socket`.
             if let Some(socket) = socket_in(words) {
                 ours.reader.target.socket = Some(socket);
             }
@@ -119,7 +119,7 @@ pub(super) fn run(args: Args) -> Result<(), Failed> {
                 help(tool, info);
                 return Ok(());
             }
-            // `TOOL JSON --help`.
+            // The words were `TOOL JSON --help`, which need no schema.
             (HelpRequest::Help, None) => {
                 let params = json!({ "name": tool }).to_string();
                 let mut service = ours.reader.target.connect().await?;
@@ -138,7 +138,7 @@ pub(super) fn run(args: Args) -> Result<(), Failed> {
     })
 }
 
-/// Asks, shows how far it is, and prints what came of it.
+/// Sends the call, draws its progress, and prints its result.
 async fn call(
     mut service: ControlConnection,
     tool: &str,
@@ -182,8 +182,8 @@ async fn call(
     }
 }
 
-/// Waits for the answer to a request. Ctrl-c cancels it, and an answer that comes all the same is
-/// taken.
+/// Waits for the answer to a request. Ctrl-c cancels the request; an answer that still arrives is
+/// returned.
 async fn answer(
     service: &mut ControlConnection,
     asked: u64,
@@ -196,7 +196,7 @@ async fn answer(
     loop {
         tokio::select! {
             said = service.next() => match said {
-                // What is cancelled is not answered: the service hangs up once it is.
+                // A cancelled request has no answer: the service closes the connection.
                 Err(_) if is_cancelled => return Err(cancelled()),
                 Err(error) => return Err(service_target::failed(error)),
                 Ok(ServiceMessage::Answer(number, answer)) if number == asked => {
@@ -226,7 +226,7 @@ async fn answer(
     }
 }
 
-/// Prints what a dry run found.
+/// Prints the findings of a dry run.
 fn verdict(result: &RawValue, reader: &OutputArgs) -> Result<(), Failed> {
     let verdict = service_target::value(result)?;
     let is_valid = verdict["valid"] == true;
@@ -251,7 +251,7 @@ fn verdict(result: &RawValue, reader: &OutputArgs) -> Result<(), Failed> {
     if is_valid { Ok(()) } else { Err(Failed::told(FAILED)) }
 }
 
-/// Shows the arguments of a tool.
+/// Prints the arguments of a tool.
 fn help(tool: &str, info: &Value) {
     let description = info["description"].as_str().unwrap_or_default();
     if !description.is_empty() {
@@ -299,7 +299,7 @@ fn file(path: &Path) -> Result<String, Failed> {
     text.map_err(|error| unread(&format!("`{}`", path.display()), &error))
 }
 
-/// Reads no more than a request can have.
+/// Reads at most as many bytes as a request may have.
 fn bounded(reader: impl std::io::Read) -> std::io::Result<String> {
     let mut text = String::new();
     reader.take(defaults::CONTROL_LINE_BYTES_MAX as u64 + 1).read_to_string(&mut text)?;
@@ -318,7 +318,7 @@ fn usage(wrong: ArgumentSyntaxError) -> Failed {
     Failed::new(USAGE, wrong.text).hint(wrong.hint)
 }
 
-/// Returns the socket that is named among the words behind the tool.
+/// Returns the value of `--socket` among the words after the tool.
 fn socket_in(words: &[String]) -> Option<PathBuf> {
     let at = words.iter().position(|word| word == "--socket");
     let next = at.and_then(|at| words.get(at + 1));

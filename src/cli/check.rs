@@ -1,4 +1,4 @@
-//! `metamcp check`: does a configuration say what it means?
+//! `metamcp check`: the validation of a configuration.
 
 use std::path::{Path, PathBuf};
 
@@ -16,36 +16,36 @@ use crate::{
 
 /// Check a configuration file without starting anything
 ///
-/// Exits with 0 when the file can be served from, and with 78 when it has a mistake: the message
-/// then names file, line and column, shows the text, and says what to write instead. The files of a
-/// certificate are read; credentials are not, as only the service has them.
+/// Exits with 0 when the file is valid, and with 78 when it has an error: the message names file,
+/// line and column, shows the text, and says what to write instead. The files of a certificate are
+/// read; credentials are not, because only the service has access to them.
 ///
-/// What servers offer is not in the file. Where the service runs, it is asked for items that are
-/// called the same in the merged view; those of two servers in the file are a mistake, too.
+/// The file does not list the items that servers offer. A running service is asked for items with
+/// the same name in the merged view; a conflict between two servers in the file is an error, too.
 ///
-/// With --effective, prints what holds when variables `METAMCP_<SECTION>_<KEY>` of this environment
-/// and flags are counted in, and where each value comes from; where there is no file, of the
-/// demonstration.
+/// With --effective, prints the configuration that results from the file, the variables
+/// `METAMCP_<SECTION>_<KEY>` of this environment and the flags, with the source of each value.
+/// Without a file, prints the configuration of the demonstration servers.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Leave the files that it names unread, as where it is written for another machine
+    /// Do not read the files that it names, for a configuration of another machine
     #[arg(long)]
     no_files: bool,
-    /// Do not ask the running service; so it is with --no-files, too
+    /// Do not ask the running service; implied by --no-files
     #[arg(long)]
     offline: bool,
-    /// Print all that holds, with where each value comes from: a default, the file and line, a
-    /// variable, or a flag; secrets are hidden
+    /// Print all effective values and the source of each: a default, the file and line, a variable,
+    /// or a flag; secrets are hidden
     #[arg(long)]
     effective: bool,
-    /// Print that as JSON
+    /// Print the effective values as JSON
     #[arg(long, requires = "effective")]
     json: bool,
     #[command(flatten)]
     target: service_target::ServiceTarget,
-    /// The configuration file; by default that of METAMCP_CONFIG, of this user, or of this host
+    /// The configuration file; default: METAMCP_CONFIG, then this user's, then this host's
     file: Option<PathBuf>,
-    /// The same
+    /// Same as FILE
     #[arg(long, value_name = "FILE", conflicts_with = "file")]
     config: Option<PathBuf>,
     #[command(flatten)]
@@ -86,7 +86,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Prints what holds when variables and flags are counted in.
+/// Prints the effective configuration: file, variables and flags combined.
 fn show(args: &Args, named: Option<PathBuf>) -> Result<(), Failed> {
     let loaded = load(&serve::sources(named, &args.overrides)?)?;
     let entries = config::effective::entries(&loaded.config, &loaded.said);
@@ -101,17 +101,17 @@ fn show(args: &Args, named: Option<PathBuf>) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Returns the failure where no configuration file is named, and none is where they usually are.
+/// Returns the failure for a missing configuration file.
 pub(super) fn no_file() -> Failed {
     Failed::new(CONFIG, "there is no configuration file").hint(
         "Write ~/.config/metamcp/metamcp.toml, or name yours with --config or METAMCP_CONFIG.",
     )
 }
 
-/// Asks the running service, if there is one, for items of the servers in `config` that are called
-/// the same in the merged view.
+/// Asks the running service, if there is one, for items of the servers in `config` that have the
+/// same name in the merged view.
 fn ask(socket: Option<&Path>, config: &Config) -> Result<(), Failed> {
-    // Without a service, or with one that is not for us, nothing is known.
+    // Without a service that answers this user, no conflicts are known.
     let Ok(status) = service_target::ask(socket, "daemon/status", None)? else { return Ok(()) };
     let is_declared =
         |server: &Value| server.as_str().is_some_and(|name| config.servers.contains_key(name));
@@ -129,12 +129,12 @@ fn ask(socket: Option<&Path>, config: &Config) -> Result<(), Failed> {
     ))
 }
 
-/// Reads all that says how the service is to be.
+/// Loads the configuration from all its sources.
 pub(super) fn load(sources: &ConfigSources) -> Result<LoadedConfig, Failed> {
     sources.load().map_err(|error| Failed::new(CONFIG, chain(&error)))
 }
 
-/// Reads a configuration for any command.
+/// Reads a configuration file, without variables and flags.
 pub(super) fn read(path: &Path) -> Result<Config, Failed> {
     load::file(path).map_err(|error| Failed::new(CONFIG, chain(&error)))
 }

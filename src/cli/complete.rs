@@ -1,4 +1,4 @@
-//! `metamcp complete`: values that a server suggests.
+//! `metamcp complete`: the values that a server suggests.
 
 use serde_json::json;
 
@@ -6,18 +6,18 @@ use super::{Failed, item_output, output, service_target::OutputArgs};
 
 /// Ask a server for values of an argument
 ///
-/// For an argument of a prompt, or for a variable in the URI template of a resource.
+/// Works for an argument of a prompt, and for a variable in the URI template of a resource.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// What it is an argument of
+    /// The kind of the item that has the argument
     #[arg(value_parser = ["prompt", "resource"])]
     kind: String,
     /// The prompt, or the URI template: `SERVER/NAME`
     #[arg(value_name = "SERVER/NAME")]
     item: String,
-    /// The argument
+    /// The name of the argument
     argument: String,
-    /// What is written of its value so far
+    /// The beginning of its value
     #[arg(default_value = "", hide_default_value = true)]
     value: String,
     #[command(flatten)]

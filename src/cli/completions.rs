@@ -1,4 +1,4 @@
-//! `metamcp completions`: what a shell needs to complete our command line.
+//! `metamcp completions`: the completion script for a shell.
 
 use clap::CommandFactory as _;
 use clap_complete::Shell;

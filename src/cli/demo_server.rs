@@ -1,13 +1,13 @@
-//! `metamcp demo-server`: a small server to try things with.
+//! `metamcp demo-server`: a small MCP server for trials.
 
 use super::{FAILED, Failed, USAGE};
 use crate::{demo::Demo, error_report::chain};
 
 /// Run a demonstration MCP server on standard input and output
 ///
-/// Servers: clock (time, and who answers), scratch (a store with resources and prompts), patience
-/// (counts slowly, reports progress, can be cancelled). `metamcp serve` without a configuration
-/// runs all three.
+/// Servers: clock (reports the time and its process), scratch (a store with resources and prompts),
+/// patience (counts slowly, reports progress, can be cancelled). `metamcp serve` without a
+/// configuration runs all three.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// clock, scratch or patience

@@ -1,4 +1,4 @@
-//! `metamcp doctor`: what is wrong, and what to do about it.
+//! `metamcp doctor`: a diagnosis of the installation, with a fix for each problem.
 
 use std::path::PathBuf;
 
@@ -18,23 +18,23 @@ use crate::{
 
 /// Find out what is wrong, and what to do about it
 ///
-/// Looks at the configuration, the sockets, permissions, the unit, the clock and the memory, and dials
-/// each server by itself, as the service does: with the time that each phase takes, and the first lines
-/// of what it writes. Nothing is changed, and no secret is printed. Exits with 1 when something does
-/// not work.
+/// Examines the configuration, the sockets, permissions, the unit, the clock and the memory. It
+/// also connects to each server separately, as the service does, and shows the duration of each
+/// phase and the first lines of the server's output. Nothing is changed, and no secret is printed.
+/// Exits with 1 when it finds an error.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The configuration file; by default that of METAMCP_CONFIG, of the installed service, of this user,
-    /// or of this host
+    /// The configuration file; default: METAMCP_CONFIG, then the installed service's, this user's,
+    /// or this host's
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Only this server
+    /// Examine only this server
     #[arg(long, value_name = "NAME")]
     server: Option<String>,
-    /// Start and connect to no server
+    /// Do not start or connect to any server
     #[arg(long, conflicts_with = "server")]
     no_dial: bool,
-    /// Tell the option of the NixOS module to set, where there is one
+    /// Name the option of the NixOS module that fixes a problem, if there is one
     #[arg(long)]
     nix: bool,
     #[command(flatten)]
@@ -56,7 +56,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
         let mut was_stopped = false;
         let examined = tokio::select! {
             examined = &mut examining => examined,
-            // What was started is seen off.
+            // The examination ends the processes that it has started.
             _ = tokio::signal::ctrl_c() => {
                 was_stopped = true;
                 closing.cancel();
@@ -82,13 +82,13 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
     }
 }
 
-/// Returns the report for people.
+/// Returns the report as text.
 fn shown(report: &DoctorReport, nix: bool, is_coloured: bool) -> String {
     let mut text = String::new();
     for finding in &report.findings {
         text.push_str(&one(finding, nix, is_coloured));
         let about = |dialled: &&ProbedConnection| Some(&dialled.server) == finding.server.as_ref();
-        // Once, below the first thing that is told of the server.
+        // The details follow the first finding about the server.
         let is_first = finding.area.name() == "servers"
             && report
                 .findings
@@ -132,7 +132,7 @@ fn one(finding: &Finding, nix: bool, is_coloured: bool) -> String {
     text
 }
 
-/// Returns what a dial has shown: all of it where something is wrong.
+/// Returns the details of a probe; the standard error output only with an error.
 fn details(dialled: &ProbedConnection, level: FindingSeverity) -> String {
     let mut words: Vec<String> = dialled
         .phases

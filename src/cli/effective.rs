@@ -1,10 +1,10 @@
-//! What `metamcp check --effective` prints.
+//! The output of `metamcp check --effective`.
 
 use serde_json::{Map, Value};
 
 use crate::config::{effective::EffectiveEntry, sources};
 
-/// Returns the entries as TOML that can be read again, with where each value comes from.
+/// Returns the entries as valid TOML, with the source of each value as a comment.
 pub(super) fn toml(entries: &[EffectiveEntry]) -> String {
     let mut text =
         "# What holds: defaults < file < environment < flags. Texts of env and headers are hidden,\n\
@@ -12,7 +12,7 @@ pub(super) fn toml(entries: &[EffectiveEntry]) -> String {
             .to_owned();
     let mut rows: Vec<(String, String)> = Vec::new();
     let mut table: &[String] = &[];
-    // What stands in a table itself comes before the tables in it, or else it would be opened twice.
+    // The keys of a table come before its subtables: otherwise the table would be opened twice.
     let mut entries: Vec<&EffectiveEntry> = entries.iter().collect();
     entries.sort_by_key(|entry| (entry.path.first(), table_length(&entry.path)));
     for entry in entries {
@@ -32,13 +32,13 @@ pub(super) fn toml(entries: &[EffectiveEntry]) -> String {
     text
 }
 
-/// Returns the entries as JSON, by key.
+/// Returns the entries as a JSON object.
 pub(super) fn json(entries: &[EffectiveEntry]) -> Value {
     let entry = |entry: &EffectiveEntry| (dotted(&entry.path), entry.to_json());
     Value::Object(entries.iter().map(entry).collect::<Map<_, _>>())
 }
 
-/// How many parts of a key are the name of the table that it is shown in.
+/// Returns the number of leading parts of a key that name its table.
 fn table_length(path: &[String]) -> usize {
     match path.iter().position(|name| name == "servers") {
         Some(at @ (0 | 1)) if path.len() > at + 2 => at + 2,
@@ -46,7 +46,7 @@ fn table_length(path: &[String]) -> usize {
     }
 }
 
-/// The widest line that others are aligned with.
+/// The length up to which rows determine the column of the comments.
 const WIDTH: usize = 60;
 
 fn finish(text: &mut String, rows: &mut Vec<(String, String)>) {
@@ -74,7 +74,7 @@ fn written(value: &Value) -> String {
                 .map(|(key, value)| format!("{} = {}", sources::key_text(key), written(value)));
             format!("{{ {} }}", pairs.collect::<Vec<_>>().join(", "))
         }
-        // TOML has no null, and none comes here.
+        // TOML has no null, and no entry contains one.
         Value::Null => "\"\"".to_owned(),
         Value::Bool(_) | Value::Number(_) => value.to_string(),
     }

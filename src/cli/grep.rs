@@ -1,4 +1,4 @@
-//! `metamcp grep`: the tools of all servers by a pattern.
+//! `metamcp grep`: tools of all servers that match a pattern.
 
 use serde_json::json;
 
@@ -10,13 +10,13 @@ use super::{
 
 /// Find tools of all servers by a regular expression
 ///
-/// It is looked for in `server/tool`, title and description, and does not care about case. Exits with
-/// 69 when no service answers.
+/// Searches `server/tool`, title and description, ignoring case. Exits with 69 when no service
+/// answers.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The regular expression
     pattern: String,
-    /// How many tools at most: 1 to 100
+    /// The largest number of tools: 1 to 100
     #[arg(long, value_parser = super::search::limit)]
     limit: Option<usize>,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `metamcp import`: what other clients have declared, as a configuration of ours.
+//! `metamcp import`: the declarations of other clients, as a metamcp configuration.
 
 use std::{
     env, fs,
@@ -18,21 +18,20 @@ use crate::{
 /// Print the servers that other clients declare as a configuration
 ///
 /// Reads Claude Code (.mcp.json, .claude.json), Claude Desktop, Cursor, VS Code (mcp.json,
-/// settings.json), Windsurf, Codex (config.toml) and OpenCode (opencode.json): the files that are
-/// named, or those in their usual places. None of them is changed. Secrets are not printed: they
-/// become references to credentials, and what is to be created is told on standard error. Servers
-/// that are switched off, or that cannot be used as they are declared, are printed as comments with
-/// the reason.
+/// settings.json), Windsurf, Codex (config.toml) and OpenCode (opencode.json): the named files, or
+/// those in their usual places. The files are not changed. Secrets are not printed: they become
+/// references to credentials, and standard error lists the credentials to create. Servers that are
+/// disabled, or cannot be used as declared, are printed as comments with the reason.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Files of other clients; without any, all that are in their usual places below the home and
-    /// the current directory
+    /// Files of other clients; default: all files in their usual places below the home and the
+    /// current directory
     files: Vec<PathBuf>,
-    /// All files in their usual places, as without a file
+    /// Read all files in their usual places, the default
     #[arg(long, conflicts_with = "files")]
     all: bool,
-    /// Whose files these are: claude-code, claude-desktop, cursor, vscode, windsurf, codex or
-    /// opencode; by default, what they look like
+    /// The client that the files belong to: claude-code, claude-desktop, cursor, vscode, windsurf,
+    /// codex or opencode; default: detected from each file
     #[arg(long, requires = "files", value_parser = format)]
     format: Option<ImportFormat>,
     /// Print a module for NixOS that sets services.metamcp
@@ -70,7 +69,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Returns the configuration, after it was read as the service would read it.
+/// Returns the configuration, after parsing it as the service would.
 fn checked(import: &ImportPlan) -> Result<String, Failed> {
     let text = import.to_toml();
     load::content(Path::new("imported.toml"), &text).map_err(|error| {
@@ -81,7 +80,7 @@ fn checked(import: &ImportPlan) -> Result<String, Failed> {
     Ok(text)
 }
 
-/// Reads the files that are named; all of them must be readable.
+/// Reads the named files; a file that cannot be read is an error.
 fn named(files: &[PathBuf], format: Option<ImportFormat>) -> Result<Vec<ForeignServer>, Failed> {
     let mut found = Vec::new();
     for path in files {
@@ -97,7 +96,7 @@ fn named(files: &[PathBuf], format: Option<ImportFormat>) -> Result<Vec<ForeignS
     Ok(found)
 }
 
-/// Reads the files in their usual places. One that cannot be read is named, and the others count.
+/// Reads the files in their usual places. Reports each unreadable file and continues.
 fn usual() -> Result<Vec<ForeignServer>, Failed> {
     let home = env::home_dir();
     let config = env::var_os("XDG_CONFIG_HOME")
@@ -111,7 +110,7 @@ fn usual() -> Result<Vec<ForeignServer>, Failed> {
         let root = match place.root {
             FileRoot::Home => &home,
             FileRoot::Config => &config,
-            // In the home, the places of a project are those of the user.
+            // In the home directory, the paths of a project are those of the user.
             FileRoot::Project if project == home => &None,
             FileRoot::Project => &project,
         };
@@ -150,14 +149,14 @@ fn complained(failed: Failed) -> Failed {
 }
 
 fn text(path: &Path) -> io::Result<String> {
-    // A file may be without an end; one byte too many tells as much as all of them.
+    // A file may be endless; one byte over the limit is enough to detect that.
     let most = defaults::IMPORT_BYTES_MAX as u64 + 1;
     let mut text = String::new();
     fs::File::open(path)?.take(most).read_to_string(&mut text)?;
     Ok(text)
 }
 
-/// Returns what is known of where a file belongs.
+/// Returns the project and user that a file belongs to.
 fn context(path: &Path) -> ImportContext {
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     import::context_of(&path, env::home_dir().as_deref())

@@ -1,11 +1,11 @@
-//! JSON text, indented, and otherwise as it was written.
+//! The indentation of JSON text, which is otherwise unchanged.
 
 use std::fmt::Write as _;
 
 use crate::redact;
 
-/// Returns JSON text with two blanks for each level: members keep their order and numbers their
-/// spelling. Characters that would steer a terminal are escaped, which changes no value.
+/// Returns JSON text indented by two spaces per level; members keep their order and numbers their
+/// spelling. Terminal control characters are escaped, which changes no value.
 pub(super) fn indent(text: &str) -> String {
     let mut indented = String::with_capacity(text.len() * 2);
     let mut level = 0;
@@ -44,7 +44,7 @@ pub(super) fn indent(text: &str) -> String {
     indented
 }
 
-/// Copies a string to its end.
+/// Copies a string up to its closing quote.
 fn string(characters: &mut impl Iterator<Item = char>, indented: &mut String) {
     let mut is_escaped = false;
     for found in characters {

@@ -1,4 +1,4 @@
-//! `metamcp info`: all that a tool says of itself.
+//! `metamcp info`: the full description of a tool.
 
 use serde_json::{Value, json};
 
@@ -8,15 +8,15 @@ use super::{
 
 /// Show a tool: what it does, and its arguments
 ///
-/// With --path, a part of its input schema, such as `filter.name`.
+/// With --path, shows only a part of its input schema, such as `filter.name`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The tool: `server/tool`
     tool: String,
-    /// Only this part of its input schema
+    /// Show only this part of its input schema
     #[arg(long)]
     path: Option<String>,
-    /// The schema down to this depth; by default all of it
+    /// The depth of the schema to show; default: all of it
     #[arg(long, value_name = "N")]
     depth: Option<u32>,
     #[command(flatten)]
@@ -27,7 +27,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
     let params = json!({ "name": args.tool, "path": args.path, "schemaDepth": args.depth });
     let info = args.reader.target.ask("tools/info", &params)?;
     if args.path.is_some() {
-        // A part of a schema says most as it is.
+        // A part of a schema is shown as JSON.
         let value = super::service_target::value(&info)?;
         match args.reader.json {
             true => output::json(info.get()),

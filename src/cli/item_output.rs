@@ -1,12 +1,12 @@
-//! `SERVER/NAME`: an item of a server on the command line.
+//! The form `SERVER/NAME` for an item of a server.
 
 use super::{Failed, USAGE};
 
-/// Returns the server and the name of what is called `SERVER/NAME`; the name may have more of `/`.
+/// Splits `SERVER/NAME` into server and name; the name may contain further slashes.
 ///
 /// # Errors
 ///
-/// [`Failed`] with 64 when one of the two is missing.
+/// [`Failed`] with 64 when the server or the name is missing.
 pub(super) fn split<'a>(text: &'a str, kind: &str) -> Result<(&'a str, &'a str), Failed> {
     text.split_once('/').filter(|(server, name)| !server.is_empty() && !name.is_empty()).ok_or_else(
         || {

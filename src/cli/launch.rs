@@ -1,6 +1,6 @@
-//! A service that is started because a command needs one, where no service manager has it in hand.
+//! A service that a command starts on demand, if no service manager controls it.
 //!
-//! It runs in a session of its own, logs to a file, and exits when nobody has used it for a while.
+//! It runs in its own session, logs to a file, and exits after a period without use.
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},
@@ -16,23 +16,23 @@ use super::{FAILED, Failed, check};
 use crate::{
     config::{self, ConfigSources, defaults, environment},
     daemon::{
-        instance_lock::{InstanceLock, LockError},
         control_socket::{self, default_socket},
+        instance_lock::{InstanceLock, LockError},
     },
     error_report::chain,
     files,
     systemd::unit::SystemdUnit,
 };
 
-/// How much of the log is shown when the service did not start, in lines.
+/// The number of log lines shown when the service did not start.
 const LOG_LINES_SHOWN: usize = 10;
 
-/// Returns the control socket of a service that answers, started if need be; nothing where none is to
-/// be started: a unit is installed, or there is no configuration to serve.
+/// Returns the control socket of a service that answers, and starts one if needed. Returns `None`
+/// if a unit is installed, or if there is no configuration to serve.
 ///
 /// # Errors
 ///
-/// [`Failed`] when it cannot be started, or does not answer in time.
+/// [`Failed`] when the service cannot be started, or does not answer in time.
 pub(super) async fn service() -> Result<Option<PathBuf>, Failed> {
     if SystemdUnit::installed().is_some() {
         return Ok(None);
@@ -44,7 +44,7 @@ pub(super) async fn service() -> Result<Option<PathBuf>, Failed> {
     if control_socket::answers(&socket).await {
         return Ok(Some(socket));
     }
-    // Commands that come at the same time start one service together.
+    // Commands that run at the same time start one common service.
     let _turn = turn(&socket, group).await?;
     if control_socket::answers(&socket).await {
         return Ok(Some(socket));
@@ -68,23 +68,23 @@ pub(super) async fn service() -> Result<Option<PathBuf>, Failed> {
     Ok(Some(socket))
 }
 
-/// Returns the control socket that a service has which a command has started, running or not; nothing
-/// where that is none of its own, or nothing would be started.
+/// Returns the control socket of a service started on demand, running or not. Returns `None` if it
+/// has the default socket, or none would be started.
 pub(super) fn declared() -> Option<PathBuf> {
     if SystemdUnit::installed().is_some() {
         return None;
     }
-    // A mistake in the file is for those to tell who need it.
+    // An error in the file is reported by the commands that need the file.
     sources(config::usual_file()?).load().ok()?.config.listen.control
 }
 
-/// Returns all that says how a service is to be that is started without flags.
+/// Returns the configuration sources of a service that is started without flags.
 pub(super) fn sources(file: PathBuf) -> ConfigSources {
     let variables = environment::of_process();
     ConfigSources { file: Some(file), variables, ..ConfigSources::default() }
 }
 
-/// Returns the log of a service that a command has started.
+/// Returns the log of a service started on demand.
 pub(super) fn log_file() -> PathBuf {
     let state = files::own_directory("XDG_STATE_HOME", ".local/state");
     state.unwrap_or_else(std::env::temp_dir).join("metamcp/metamcp.log")
@@ -113,7 +113,7 @@ async fn turn(socket: &Path, group: Option<&str>) -> Result<InstanceLock, Failed
     }
 }
 
-/// Starts the service: in no terminal, and with a log of its own.
+/// Starts the service without a terminal, and with its own log.
 fn start(file: &Path, log: &Path) -> Result<Child, Failed> {
     let failed = |what: &str, error: io::Error| Failed::new(FAILED, format!("{what}: {error}"));
     let program = std::env::current_exe().map_err(|error| failed("find this program", error))?;
@@ -124,7 +124,7 @@ fn start(file: &Path, log: &Path) -> Result<Child, Failed> {
     command
         .args(["serve", "--launched", "--config"])
         .arg(file)
-        // Its servers are to find the same place, whoever has started it.
+        // Its servers start in the same directory, whichever command has started it.
         .current_dir(std::env::var_os("HOME").unwrap_or_else(|| "/".into()))
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -132,8 +132,8 @@ fn start(file: &Path, log: &Path) -> Result<Child, Failed> {
     command.spawn().map_err(|error| failed("start the service", error))
 }
 
-/// Opens the log to be written on; one that has become large is put aside, and the last one of those
-/// removed.
+/// Opens the log for appending. A log over the size limit is renamed first and replaces the
+/// previous one.
 fn open_log(log: &Path) -> io::Result<File> {
     if let Some(directory) = log.parent() {
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
@@ -148,7 +148,7 @@ fn see(log: &Path) -> String {
     format!("See `{}`, or run `metamcp serve` in a shell.", log.display())
 }
 
-/// Returns the end of the log, which may be long.
+/// Reads the last part of the log, up to [`defaults::LOG_TAIL_BYTES`].
 fn end(log: &Path) -> io::Result<Vec<u8>> {
     let (mut file, mut text) = (File::open(log)?, Vec::new());
     let length = file.metadata()?.len();
@@ -157,7 +157,7 @@ fn end(log: &Path) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// Returns the last lines of the log, each on a line of its own.
+/// Returns the last lines of the log, each after a line break.
 fn tail(log: &Path) -> String {
     let text = end(log).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);

@@ -1,7 +1,7 @@
-//! `metamcp logs`: what the service has logged.
+//! `metamcp logs`: the log of the service.
 //!
-//! Of a service in a unit, the journal has it: this process becomes `journalctl`. One that was started
-//! for a command line writes a file.
+//! The journal has the log of a service in a unit: this process becomes `journalctl`. A service
+//! started on demand writes a file.
 
 use std::{
     fs::File,
@@ -20,20 +20,20 @@ use crate::{
 
 /// Show what the service has logged
 ///
-/// From the journal, with `journalctl`, where the service runs in a unit of systemd; else from the file
-/// of a service that was started for a command line, `$XDG_STATE_HOME/metamcp/metamcp.log`.
+/// Reads the journal with `journalctl` if the service runs in a systemd unit, else the file of a
+/// service started on demand, `$XDG_STATE_HOME/metamcp/metamcp.log`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Only what is about this server
+    /// Show only lines about this server
     #[arg(long, value_name = "NAME")]
     server: Option<String>,
-    /// Go on with what is logged from now on, until ctrl-c
+    /// Continue with new lines until ctrl-c
     #[arg(short, long)]
     follow: bool,
-    /// Only the last N lines
+    /// Show only the last N lines
     #[arg(short = 'n', long, value_name = "N")]
     lines: Option<usize>,
-    /// Only from this time on, as journalctl understands it: "10 min ago", "2026-01-31 09:00"
+    /// Show only lines since this time, in journalctl syntax: "10 min ago", "2026-01-31 09:00"
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
     #[command(flatten)]
@@ -49,10 +49,9 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
     }
 }
 
-/// Returns the unit of the service that is meant: of the one that answers, or else of the one that
-/// would.
+/// Returns the unit of the service that answers, else of the installed one.
 fn unit(target: &ServiceTarget) -> Result<Option<SystemdUnit>, Failed> {
-    // A service that does not answer has logged why.
+    // A service that does not answer may have logged the reason.
     let status = service_target::ask(Some(&target.path()), "daemon/status", Some("{}"))?.ok();
     if let Some(pid) = status.and_then(|status| status["pid"].as_u64()) {
         return Ok(SystemdUnit::of_process(pid));
@@ -61,7 +60,7 @@ fn unit(target: &ServiceTarget) -> Result<Option<SystemdUnit>, Failed> {
     Ok(SystemdUnit::installed().filter(|_| is_usual))
 }
 
-/// Becomes `journalctl`; returns why that did not go well.
+/// Becomes `journalctl`; returns only if that fails.
 fn journal(args: &Args, unit: &SystemdUnit, server: Option<&ServerName>) -> Failed {
     #[expect(
         clippy::disallowed_methods,
@@ -87,12 +86,12 @@ fn arguments(args: &Args, unit: &SystemdUnit, server: Option<&ServerName>) -> Ve
     if let Some(since) = &args.since {
         arguments.push(format!("--since={since}"));
     }
-    // The journal knows the field by its name in capitals.
+    // The journal stores the field under its name in capitals.
     arguments.extend(server.map(|server| format!("MCP_SERVER={server}")));
     arguments
 }
 
-/// Prints the end of a log file, and goes on with it if that is wanted.
+/// Prints the end of a log file, and follows it with `--follow`.
 fn file(args: &Args, path: &Path, server: Option<&ServerName>) -> Result<(), Failed> {
     if args.since.is_some() {
         return Err(Failed::new(USAGE, "--since is for a service that logs to the journal")
@@ -129,7 +128,7 @@ fn file(args: &Args, path: &Path, server: Option<&ServerName>) -> Result<(), Fai
     })
 }
 
-/// Tells whether a line has the field of this server.
+/// Returns `true` if a line has the field of this server.
 fn is_about(line: &str, server: Option<&ServerName>) -> bool {
     server.is_none_or(|server| {
         let field = format!("mcp_server={server}");
@@ -142,7 +141,7 @@ fn is_about(line: &str, server: Option<&ServerName>) -> bool {
 
 fn show(line: &str) {
     match terminal::is_stdout_terminal() {
-        // Lines of ours have no colour in a file, so there is nothing to keep.
+        // A log file has no colours, so escaping loses nothing.
         true => output::print(&format!("{}\n", terminal::escape(line))),
         false => output::print(&format!("{line}\n")),
     }

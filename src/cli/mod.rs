@@ -1,4 +1,4 @@
-//! The command line. Each command's doc comment is its manual.
+//! The command line. The doc comment of each command is its manual page.
 
 use std::process::ExitCode;
 
@@ -48,7 +48,8 @@ mod typegen;
 
 /// Run each MCP server once per host and serve it to every client
 ///
-/// `metamcp serve` is the service. Most other commands ask the one that runs, over its control socket.
+/// `metamcp serve` is the service. Most other commands ask the one that runs, over its control
+/// socket.
 #[derive(Debug, Parser)]
 #[command(name = "metamcp", version, arg_required_else_help = true, after_help = EXIT_CODES)]
 struct Cli {
@@ -56,7 +57,7 @@ struct Cli {
     command: Command,
 }
 
-/// What a script needs to know.
+/// The exit codes, for scripts.
 const EXIT_CODES: &str = "\
 Exit codes:
   0    done
@@ -100,11 +101,11 @@ enum Command {
     Man(man::Args),
 }
 
-/// Why a command failed, and the exit code that says so.
+/// The failure of a command, with its exit code.
 #[derive(Debug)]
 struct Failed {
     code: u8,
-    /// Empty where what was printed says it already.
+    /// Empty if the failure is already printed.
     text: String,
     details: Vec<String>,
     hint: Option<String>,
@@ -118,7 +119,7 @@ const USAGE: u8 = 64;
 const UNAVAILABLE: u8 = 69;
 /// The configuration is wrong. Source: sysexits.h, EX_CONFIG.
 const CONFIG: u8 = 78;
-/// Somebody pressed ctrl-c. Source: shells, 128 and the number of SIGINT.
+/// The user pressed ctrl-c. Source: shells, 128 plus the number of SIGINT.
 const CANCELLED: u8 = 130;
 
 impl Failed {
@@ -126,12 +127,12 @@ impl Failed {
         Self { code, text: text.into(), details: Vec::new(), hint: None }
     }
 
-    /// A failure that was told already.
+    /// Returns a failure that is already printed.
     fn told(code: u8) -> Self {
         Self::new(code, "")
     }
 
-    /// Adds a line of its own below the text.
+    /// Adds a separate line below the text.
     fn detail(mut self, line: impl Into<String>) -> Self {
         self.details.push(line.into());
         self
@@ -142,7 +143,7 @@ impl Failed {
         self
     }
 
-    /// Says it on standard error.
+    /// Prints the failure on standard error.
     fn tell(&self) {
         if !self.text.is_empty() {
             output::complain(&format!("error: {}\n", self.text));
@@ -156,8 +157,7 @@ impl Failed {
     }
 }
 
-/// Runs the command that the arguments ask for and returns the exit code, of which `metamcp --help`
-/// has a table.
+/// Runs the command of the arguments and returns its exit code; `metamcp --help` lists the codes.
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
@@ -165,13 +165,13 @@ pub fn main() -> ExitCode {
             output::complain(&error.to_string());
             return ExitCode::from(USAGE);
         }
-        // Help and the version are not mistakes.
+        // Help and version are not errors.
         Err(text) => {
             output::print(&text.to_string());
             return ExitCode::SUCCESS;
         }
     };
-    // A service goes on whether its first words are read or not.
+    // A service continues even if its first output could not be written.
     let is_serving = matches!(cli.command, Command::Serve(_) | Command::DemoServer(_));
     let done = match cli.command {
         Command::Serve(args) => serve::run(args),

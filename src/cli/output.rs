@@ -1,4 +1,4 @@
-//! All printing. A reader that has gone away is no reason to fail; a full disk is one.
+//! All output. A closed pipe is not a failure; a full disk is.
 
 use std::{
     io::{self, Write as _},
@@ -10,35 +10,35 @@ use serde_json::Value;
 use super::{indent, terminal, text_table::TextTable};
 use crate::telemetry::log;
 
-/// Prints to standard output as it is.
+/// Prints a text to standard output unchanged.
 pub(super) fn print(text: &str) {
     bytes(text.as_bytes());
 }
 
-/// Prints to standard output as it is, be it text or not.
+/// Prints bytes to standard output unchanged.
 pub(super) fn bytes(bytes: &[u8]) {
     let mut stdout = io::stdout().lock();
     if let Err(error) = stdout.write_all(bytes).and_then(|()| stdout.flush())
         && error.kind() != io::ErrorKind::BrokenPipe
     {
-        // The first one is why; those that follow come of it.
+        // The first error is the cause of later ones.
         let _is_first = LOST.set(error);
     }
 }
 
-/// Why something that was printed has not arrived.
+/// The first error of writing to standard output.
 static LOST: OnceLock<io::Error> = OnceLock::new();
 
-/// Returns why something that was printed to standard output has not arrived, unless nobody reads it.
+/// Returns the first error of writing to standard output; a closed pipe is not an error.
 pub(super) fn lost() -> Option<&'static io::Error> {
     LOST.get()
 }
 
-/// Prints to standard error: as it is, or as entries of priority "error" where that is the journal.
+/// Prints to standard error; if that is the journal, as entries of priority "error".
 pub(super) fn complain(text: &str) {
     let mut stderr = io::stderr();
     let text = if log::is_journal(&stderr) {
-        // The prefix is how a line on standard error tells the journal its priority.
+        // The journal reads the priority of a line from this prefix.
         text.lines().map(|line| format!("<3>{line}\n")).collect()
     } else {
         text.to_owned()
@@ -46,19 +46,18 @@ pub(super) fn complain(text: &str) {
     let _reader_gone = stderr.write_all(text.as_bytes());
 }
 
-/// Prints JSON text with the members in their order and the numbers as they are spelled, indented;
-/// the same text always in the same way.
+/// Prints JSON text, indented; members keep their order and numbers their spelling.
 pub(super) fn json(text: &str) {
     print(&format!("{}\n", indent::indent(text)));
 }
 
-/// Prints a table, as wide as the terminal is and in colour where there is one.
+/// Prints a table, cut to the width of the terminal and in colour if that is supported.
 pub(super) fn table(table: &TextTable) {
     let columns = terminal::size().map(|(columns, _)| columns);
     print(&table.render(columns, terminal::is_coloured()));
 }
 
-/// Prints a table as [`table`] does, or the line `nothing` where it is empty.
+/// Prints a table as [`table`] does, or the line `nothing` if it is empty.
 pub(super) fn table_or(table: &TextTable, nothing: &str) {
     match table.is_empty() {
         true => print(nothing),
@@ -66,8 +65,8 @@ pub(super) fn table_or(table: &TextTable, nothing: &str) {
     }
 }
 
-/// Prints a text of a server, and ends its last line: to a terminal so that nothing in it steers
-/// that, else byte for byte.
+/// Prints a text of a server and completes its last line. For a terminal, control characters are
+/// escaped; otherwise each byte is unchanged.
 pub(super) fn content(text: &str) {
     match terminal::is_stdout_terminal() {
         true => print(&terminal::escape_lines(text)),
@@ -78,17 +77,17 @@ pub(super) fn content(text: &str) {
     }
 }
 
-/// Returns a word of a server, fit for a terminal; nothing where it is no text.
+/// Returns a text of a server, escaped for a terminal, or an empty text for another type.
 pub(super) fn word(value: &Value) -> String {
     terminal::escape(value.as_str().unwrap_or_default())
 }
 
-/// Returns a text of a server or of the service with its lines, fit for a terminal.
+/// Returns a text of several lines, escaped for a terminal.
 pub(super) fn text(text: &str) -> String {
     terminal::escape_lines(text)
 }
 
-/// Returns the first line of a text that says something, fit for a terminal.
+/// Returns the first line that is not blank, escaped for a terminal.
 pub(super) fn first_line(value: &Value) -> String {
     let text = value.as_str().unwrap_or_default();
     let line = text.lines().map(str::trim).find(|line| !line.is_empty());

@@ -1,32 +1,32 @@
-//! The flags that say how the service is to be, over variables and file.
+//! The flags that override the variables and the configuration file.
 
 use std::path::Path;
 
 use super::{Failed, USAGE};
 use crate::config::{SettingOrigin, SettingTarget, SourcedSetting};
 
-/// What a flag says goes before a variable `METAMCP_<SECTION>_<KEY>`, and that before the file.
+/// A flag takes precedence over a variable `METAMCP_<SECTION>_<KEY>`, which precedes the file.
 #[derive(Debug, Default, clap::Args)]
 #[command(next_help_heading = "Configuration")]
 pub(super) struct ConfigOverrides {
-    /// Any key of the configuration, as in `--set pool.size=30`; can be repeated
+    /// Set any key of the configuration, as in `--set pool.size=30`; can be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// How many connections to servers there may be (pool.size)
+    /// The largest number of connections to servers (pool.size)
     #[arg(long, value_name = "NUMBER")]
     max_connections: Option<String>,
-    /// After how long an idle connection is closed, as in 5m, or in milliseconds; 0 is never
+    /// The time after which an idle connection is closed, as in 5m, or in milliseconds; 0 is never
     /// (pool.idle_timeout)
     #[arg(long, value_name = "TIME")]
     idle_timeout: Option<String>,
-    /// After how many failures in a row a server is left alone; 0 is never
+    /// The number of failures in a row that opens a server's breaker; 0 is never
     /// (breaker.failure_threshold)
     #[arg(long, value_name = "NUMBER")]
     failure_threshold: Option<String>,
-    /// For how long it is left alone, as in 30s, or in milliseconds (breaker.cooldown)
+    /// The time for which it stays open, as in 30s, or in milliseconds (breaker.cooldown)
     #[arg(long, value_name = "TIME")]
     cooldown: Option<String>,
-    /// How clients reach it: sse is HTTP with SSE besides streamable HTTP (listen.legacy_sse)
+    /// The transport for clients; sse adds HTTP with SSE to streamable HTTP (listen.legacy_sse)
     #[arg(long, value_name = "NAME")]
     transport: Option<Transport>,
     /// The address to listen on (listen.http)
@@ -35,7 +35,7 @@ pub(super) struct ConfigOverrides {
     /// The port to listen on (listen.http)
     #[arg(long, value_name = "PORT")]
     port: Option<String>,
-    /// Refuse to serve without TLS, as with listen.tls or the two that follow
+    /// Refuse to serve without TLS; set it up with listen.tls, or with --tls-cert and --tls-key
     #[arg(long)]
     tls: bool,
     /// The PEM file of the certificate (listen.tls.certificate)
@@ -44,35 +44,35 @@ pub(super) struct ConfigOverrides {
     /// The PEM file of its private key (listen.tls.key)
     #[arg(long, value_name = "FILE")]
     tls_key: Option<String>,
-    /// No sessions (listen.session)
+    /// Disable sessions (listen.session)
     #[arg(long)]
     stateless: bool,
 }
 
-/// How clients reach the service.
+/// The transport between clients and the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Transport {
     /// Streamable HTTP.
     #[value(name = "streamable-http", aliases = ["streamable", "http"])]
     StreamableHttp,
-    /// HTTP with SSE besides it.
+    /// HTTP with SSE, in addition to streamable HTTP.
     Sse,
     /// Standard input and output.
     Stdio,
 }
 
 impl ConfigOverrides {
-    /// Tells whether the service is to speak over standard input and output.
+    /// Returns `true` if the service uses standard input and output.
     pub(super) fn is_stdio(&self) -> bool {
         self.transport == Some(Transport::Stdio)
     }
 
-    /// Tells whether the service is not to be without TLS.
+    /// Returns `true` if the service must not run without TLS.
     pub(super) fn needs_tls(&self) -> bool {
         self.tls
     }
 
-    /// Returns what the flags say.
+    /// Returns the settings of all flags.
     ///
     /// # Errors
     ///
@@ -131,13 +131,13 @@ impl ConfigOverrides {
     }
 }
 
-/// A time without a unit is in milliseconds, as the seeds' flags have it.
+/// Appends `ms` to a time without a unit.
 fn time(text: &str) -> String {
     let is_number = !text.is_empty() && text.chars().all(|found| found.is_ascii_digit());
     if is_number { format!("{text}ms") } else { text.to_owned() }
 }
 
-/// A path on the command line is seen from where one is.
+/// Resolves a path against the current directory; a credential reference is unchanged.
 fn file(text: &str) -> String {
     if text.starts_with("credential:") {
         return text.to_owned();

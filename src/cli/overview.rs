@@ -1,4 +1,4 @@
-//! The state of the service as people read it. Pure.
+//! The state of the service in readable form. Pure.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use super::{
     text_table::{CellColour, TableCell, TextTable},
 };
 
-/// Returns the lines of `metamcp status`: at most `size` columns wide and lines long, if that is said.
+/// Returns the output of `metamcp status`, limited to `size`: columns and lines.
 pub(super) fn render(status: &Value, size: Option<(usize, usize)>, is_coloured: bool) -> String {
     let columns = size.map(|(columns, _)| columns);
     let mut text = header(status, columns, is_coloured);
@@ -40,7 +40,7 @@ pub(super) fn render(status: &Value, size: Option<(usize, usize)>, is_coloured: 
     }
 }
 
-/// Returns the first lines, and how many more there are.
+/// Returns the first lines, and the number of lines omitted.
 fn shorten(text: &str, lines: usize) -> String {
     let n_kept = lines.saturating_sub(1);
     let n_left = text.lines().count() - n_kept;
@@ -69,7 +69,7 @@ fn header(status: &Value, columns: Option<usize>, is_coloured: bool) -> String {
     format!("{name}{}\n", cut(&rest, left))
 }
 
-/// Returns how full the pool is.
+/// Returns the number of connections in the pool, its size and the number of waiters.
 fn pool(pool: &Value) -> String {
     let taken = format!("{} of {} connections", pool["connections"], pool["size"]);
     match pool["waiting"].as_u64() {
@@ -114,7 +114,7 @@ fn servers(status: &Value) -> TextTable {
     table
 }
 
-/// Returns the state of a server.
+/// Returns the state of a server, coloured.
 pub(super) fn state(server: &Value) -> TableCell {
     let state = output::word(&server["state"]);
     let colour = match state.as_str() {
@@ -127,7 +127,7 @@ pub(super) fn state(server: &Value) -> TableCell {
     TableCell::from(state).colour(colour)
 }
 
-/// Returns how long ago the server was heard or pinged last, or how many pings it has missed since.
+/// Returns the time since the last sign of life or ping, or the number of pings missed since.
 fn health(server: &Value) -> TableCell {
     let missed = server["consecutiveFailures"].as_u64().unwrap_or_default();
     match (missed, server["lastHealthCheckAgoMs"].as_u64()) {
@@ -140,7 +140,7 @@ fn health(server: &Value) -> TableCell {
     }
 }
 
-/// Returns why the server failed last, behind what its breaker does about it.
+/// Returns the last error of the server, after the state of its breaker.
 fn last_error(server: &Value) -> TableCell {
     let error = output::word(&server["error"]);
     let breaker = &server["breaker"];
@@ -155,7 +155,7 @@ fn last_error(server: &Value) -> TableCell {
     TableCell::from(shown).colour(if is_past { CellColour::Dim } else { CellColour::Red })
 }
 
-/// Returns what the service and the servers take, and what clients would take more without it.
+/// Returns the memory of the service and the servers, and the memory saved by sharing.
 fn memory(memory: &Value) -> Option<String> {
     let size = |member: &str| memory[member].as_u64().map(quantity::size);
     let mut line = format!("Memory: {} of the service", size("ownBytes")?);
@@ -168,7 +168,7 @@ fn memory(memory: &Value) -> Option<String> {
     Some(line)
 }
 
-/// Returns the memory that messages take, and how often there was none for one.
+/// Returns the memory of messages, and the number of messages refused for lack of it.
 fn messages(budget: &Value) -> Option<String> {
     let size = |member: &str| budget[member].as_u64().map(quantity::size);
     let (used, max, peak) = (size("usedBytes")?, size("maxBytes")?, size("peakBytes")?);
@@ -179,14 +179,14 @@ fn messages(budget: &Value) -> Option<String> {
     Some(line)
 }
 
-/// Says which item clients are not shown, and why.
+/// Describes an item that is hidden from clients, and the reason.
 fn quarantined(found: &Value) -> String {
     let [server, list, item, reason] =
         ["server", "list", "item", "reason"].map(|name| output::word(&found[name]));
     format!("{server}: {list} `{item}`: {reason}")
 }
 
-/// Says which item of the merged view is there once although two servers have it.
+/// Describes an item of the merged view that two servers have.
 pub(super) fn collision(found: &Value) -> String {
     let [list, item, server, left_out] =
         ["list", "item", "server", "leftOut"].map(|name| output::word(&found[name]));
@@ -198,7 +198,7 @@ pub(super) fn collision(found: &Value) -> String {
     }
 }
 
-/// Returns a number as it is, or what stands for none.
+/// Returns a number, or `-` if there is none.
 pub(super) fn number(value: &Value) -> String {
     value.as_u64().map_or_else(|| "-".to_owned(), |number| number.to_string())
 }

@@ -1,4 +1,4 @@
-//! `metamcp prompt`: a prompt, with its arguments filled in.
+//! `metamcp prompt`: one prompt, with its arguments filled in.
 
 use serde_json::{Map, Value, json};
 
@@ -6,7 +6,7 @@ use super::{Failed, USAGE, call::result, item_output, output, service_target::Ou
 
 /// Get a prompt
 ///
-/// Its arguments are one JSON object, or `--key value` for each of them; all of them are texts.
+/// Its arguments are one JSON object, or `--key value` for each argument; all values are strings.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "metamcp prompt [OPTIONS] SERVER/NAME [ARGUMENTS]")]
 pub(super) struct Args {
@@ -33,7 +33,7 @@ pub(super) fn run(args: Args) -> Result<(), Failed> {
     })
 }
 
-/// Reads what stands behind the prompt: its arguments, and options of ours.
+/// Reads the words after the prompt: its arguments, and options of metamcp.
 fn read(words: &[String], reader: &mut OutputArgs) -> Result<Map<String, Value>, Failed> {
     let wrong = |text: String| {
         Failed::new(USAGE, text).hint("Give the arguments as one JSON object, or as `--key value`.")

@@ -11,10 +11,10 @@ use super::{
 
 /// List the prompts of all servers, or of one
 ///
-/// Arguments in brackets can be left out.
+/// Arguments in brackets are optional.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Only the prompts of this server
+    /// List only the prompts of this server
     server: Option<String>,
     #[command(flatten)]
     reader: OutputArgs,

@@ -1,6 +1,6 @@
-//! Times and sizes as people read them.
+//! Durations and sizes in readable form.
 
-/// Returns a time with its two largest units: `3 d 4 h`, `5 min 2 s`, `7 s`.
+/// Returns a duration in its two largest units: `3 d 4 h`, `5 min 2 s`, `7 s`.
 pub(super) fn time(ms: u64) -> String {
     let seconds = ms / 1000;
     let units = [(86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")];
@@ -18,7 +18,7 @@ pub(super) fn time(ms: u64) -> String {
     parts.join(" ")
 }
 
-/// Returns a size with one digit behind the point where it is small: `12.3 MiB`.
+/// Returns a size, with one decimal if the number is below 100: `12.3 MiB`.
 pub(super) fn size(bytes: u64) -> String {
     let units = ["KiB", "MiB", "GiB", "TiB"];
     let mut tenths = u128::from(bytes) * 10;

@@ -1,4 +1,4 @@
-//! `metamcp read`: a resource.
+//! `metamcp read`: the contents of one resource.
 
 use serde_json::{Value, json};
 
@@ -8,14 +8,14 @@ use super::{
 
 /// Read a resource
 ///
-/// Texts are printed as they are, anything else as a line that says what it is; --json has all of it.
+/// Prints texts unchanged, and other contents as one line of description; --json prints everything.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The resource: `SERVER/URI`, or `SERVER/NAME` as `metamcp resources` lists it, or SERVER with the
-    /// URI behind it
+    /// The resource: `SERVER/URI`, `SERVER/NAME` as listed by `metamcp resources`, or SERVER before
+    /// a separate URI
     #[arg(value_name = "SERVER/URI")]
     resource: String,
-    /// The URI, if it does not stand behind the server
+    /// The URI, if the first argument names only the server
     uri: Option<String>,
     #[command(flatten)]
     reader: OutputArgs,
@@ -24,7 +24,7 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
     let target = &args.reader.target;
     let (server, uri) = match &args.uri {
-        // Source: seed 001 names the resource and then the URI; what stands behind the server is moot.
+        // With a separate URI, only the server of the first word counts.
         Some(uri) => (args.resource.split('/').next().unwrap_or_default(), uri.clone()),
         None => {
             let (server, name) = item_output::split(&args.resource, "resource")?;
@@ -48,7 +48,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
     })
 }
 
-/// Returns the URI of the resource that a server calls `name`.
+/// Returns the URI of the resource with this name.
 fn uri_of(args: &Args, server: &str, name: &str) -> Result<String, Failed> {
     let listed = args.reader.target.ask("resources/list", &json!({ "server": server }))?;
     let listed = service_target::value(&listed)?;

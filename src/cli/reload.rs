@@ -1,4 +1,4 @@
-//! `metamcp reload`: the configuration, read again.
+//! `metamcp reload`: a reload of the configuration.
 
 use std::path::PathBuf;
 
@@ -8,11 +8,11 @@ use super::{FAILED, Failed, output, service_target::OutputArgs};
 
 /// Have the service read its configuration again
 ///
-/// Servers that did not change keep their connections and what runs on them. A configuration with a
-/// mistake changes nothing: it is named, and the exit code is 78.
+/// Unchanged servers keep their connections and running requests. An invalid configuration changes
+/// nothing: the error is reported, and the exit code is 78.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Read this file from now on, by the service; for its own user and root
+    /// Make the service use this file from now on; only for its own user and root
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]

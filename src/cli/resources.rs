@@ -12,7 +12,7 @@ use super::{
 /// List the resources of all servers, or of one
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Only the resources of this server
+    /// List only the resources of this server
     server: Option<String>,
     #[command(flatten)]
     reader: OutputArgs,

@@ -1,13 +1,13 @@
-//! `metamcp schema`: what a configuration file can say.
+//! `metamcp schema`: the JSON Schema of the configuration file.
 
 use super::{Failed, output};
 use crate::config::schema;
 
 /// Print the JSON Schema of the configuration file
 ///
-/// Draft 2020-12, made from the types that the file is read into: every key with its meaning,
-/// default, range and words. Editors complete and check TOML by it; rules over several keys are
-/// checked by `metamcp check` alone.
+/// Draft 2020-12, generated from the types of the configuration: every key with its meaning,
+/// default, range and accepted words. Editors use it to complete and check TOML; only `metamcp
+/// check` checks rules over several keys.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {}
 

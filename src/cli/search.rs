@@ -1,4 +1,4 @@
-//! `metamcp search`: the tools of all servers by what they do.
+//! `metamcp search`: tools of all servers, found by a description.
 
 use serde_json::{Value, json};
 
@@ -7,30 +7,29 @@ use crate::config::defaults;
 
 /// Find tools of all servers by what they do
 ///
-/// Servers that do not run are searched by what is known of them. Exits with 69 when no service
-/// answers.
+/// Servers that are not running are searched in the catalog. Exits with 69 when no service answers.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// What the tool should do, in plain words
+    /// A description of the tool in plain words
     #[arg(required = true)]
     query: Vec<String>,
-    /// Only tools of this server
+    /// Find only tools of this server
     #[arg(long)]
     server: Option<String>,
-    /// How tools are ranked: keyword, bm25 or hybrid; by default as is configured
+    /// The ranking of tools: keyword, bm25 or hybrid; default: as configured
     #[arg(long, value_parser = ["keyword", "bm25", "hybrid"])]
     strategy: Option<String>,
-    /// Show what each score is made of
+    /// Show the parts of each score
     #[arg(long)]
     explain: bool,
-    /// How many tools at most: 1 to 100
+    /// The largest number of tools: 1 to 100
     #[arg(long, default_value_t = defaults::DISCOVER_LIMIT, value_parser = limit)]
     limit: usize,
     #[command(flatten)]
     reader: OutputArgs,
 }
 
-/// Reads how many tools are wanted.
+/// Parses the number of tools.
 pub(super) fn limit(text: &str) -> Result<usize, String> {
     let most = defaults::DISCOVER_LIMIT_MAX;
     let limit = text.parse().ok().filter(|limit| (1..=most).contains(limit));
@@ -71,7 +70,7 @@ fn show(found: &Value) {
     }
 }
 
-/// Returns a tool on one line, with its score.
+/// Returns one line for a tool, with its score.
 fn line(tool: &Value) -> String {
     let [server, name, description] =
         ["server", "tool", "description"].map(|member| output::word(&tool[member]));

@@ -26,30 +26,30 @@ use crate::{
 
 /// Run the service until it is told to stop
 ///
-/// Reads the file that --config or the variable METAMCP_CONFIG names, else
-/// `~/.config/metamcp/metamcp.toml`, else `/etc/metamcp/metamcp.toml`. Where there is none, it serves
+/// Reads the file of --config or of the variable METAMCP_CONFIG, else
+/// `~/.config/metamcp/metamcp.toml`, else `/etc/metamcp/metamcp.toml`. Without a file, it serves
 /// three demonstration servers.
 ///
-/// Serves on the sockets that systemd passes in, told apart by the names `http` and `control`, or
-/// on those that the configuration names. SIGHUP reads the configuration again, SIGTERM and ctrl-c
-/// finish what runs and stop.
+/// Serves on the sockets passed by systemd, identified by the names `http` and `control`, or on
+/// those of the configuration. SIGHUP reloads the configuration; SIGTERM and ctrl-c finish the
+/// running requests and stop the service.
 ///
-/// Every key of the configuration can be said by a variable `METAMCP_<SECTION>_<KEY>` too, and by a
-/// flag: defaults < file < variables < flags. They hold over a reload; `metamcp check --effective`
-/// shows what came from where.
+/// Every key of the configuration can also be set by a variable `METAMCP_<SECTION>_<KEY>` and by a
+/// flag: defaults < file < variables < flags. Variables and flags still apply after a reload;
+/// `metamcp check --effective` shows the source of each value.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The configuration file; by default that of METAMCP_CONFIG, of this user, or of this host
+    /// The configuration file; default: METAMCP_CONFIG, then this user's, then this host's
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Live as a service that a command has started
+    /// Run as a service that a command has started
     #[arg(long, hide = true)]
     launched: bool,
     #[command(flatten)]
     overrides: ConfigOverrides,
 }
 
-/// How long tasks that are left over may take to end. Everything that matters is done by then.
+/// The time limit for remaining tasks at exit. All essential work is done by then.
 const LEFTOVERS: Duration = Duration::from_secs(1);
 
 pub(super) fn run(args: Args) -> Result<(), Failed> {
@@ -57,15 +57,15 @@ pub(super) fn run(args: Args) -> Result<(), Failed> {
         return stdio::standalone(sources(args.config, &args.overrides)?, &Choice::Root);
     }
     if args.launched {
-        // Whoever has started it may end with a terminal that takes all of its session along. One that
-        // leads a session already is let be.
+        // A new session, because the terminal of the command may end its whole session on close. A
+        // process that already leads a session keeps it.
         let _leads_one = rustix::process::setsid();
     }
-    // While there is one thread.
+    // This needs a process with one thread.
     resident_memory::configure_allocator();
-    // Before a secret is read.
+    // This must precede the reading of any secret.
     forbid_dumps()?;
-    // First of all, while the process has one thread: both change what threads inherit.
+    // Both affect attributes that threads inherit, so the process must have one thread.
     let inherited = InheritedSockets::take()
         .map_err(|error| Failed::new(CONFIG, chain(&error)).hint(error.hint()))?;
     let n_dropped = capabilities::drop_all()
@@ -102,7 +102,7 @@ pub(super) fn run(args: Args) -> Result<(), Failed> {
         .map_err(|error| Failed::new(FAILED, format!("start the runtime: {error}")))?;
     let served = runtime.block_on(async move {
         let failed = |error: StartError| {
-            // A manager need not try that again.
+            // With this exit code the service manager does not restart the service.
             let code = if matches!(error, StartError::Exposed(_)) { CONFIG } else { FAILED };
             Failed::new(code, chain(&error)).hint(error.hint())
         };
@@ -116,18 +116,18 @@ pub(super) fn run(args: Args) -> Result<(), Failed> {
         daemon.run().await;
         Ok(())
     });
-    // A name that is being looked up cannot be called off; the exit does not wait for it.
+    // A running name lookup cannot be cancelled; the exit does not wait for it.
     runtime.shutdown_timeout(LEFTOVERS);
     served
 }
 
-/// Keeps other processes of our user out of this one.
+/// Prevents other processes of the same user from reading this process.
 pub(super) fn forbid_dumps() -> Result<(), Failed> {
     let forbidden = capabilities::forbid_dumps();
     forbidden.map_err(|error| Failed::new(FAILED, format!("forbid core dumps: {error}")))
 }
 
-/// Returns all that says how the service is to be: the file that `file` names or else the usual one, the
+/// Returns the sources of the configuration: the file that `file` names or else the usual one, the
 /// variables and the flags.
 pub(super) fn sources(
     file: Option<PathBuf>,
@@ -139,7 +139,7 @@ pub(super) fn sources(
     Ok(ConfigSources { file, without_file, variables: environment::of_process(), flags })
 }
 
-/// What is served without a file.
+/// Returns the configuration of the demonstration servers, used without a file.
 fn demonstration() -> Result<String, Failed> {
     let program = std::env::current_exe()
         .map_err(|error| Failed::new(FAILED, format!("find this program itself: {error}")))?;
@@ -153,7 +153,7 @@ fn demonstration() -> Result<String, Failed> {
     Ok(servers.collect())
 }
 
-/// Returns where a client of this host connects to: an address that stands for all is none.
+/// Returns the address for a client on this host: an unspecified address becomes the loopback.
 fn client_address(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -163,7 +163,7 @@ fn client_address(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
-/// What somebody who starts the service in a shell wants to know.
+/// Returns the introduction for an operator who starts the service in a shell.
 fn welcome(listeners: &Listeners, config: &Config, file: Option<&Path>) -> String {
     let mut text = match file {
         Some(file) => format!("Configuration: {}\n\n", file.display()),

@@ -1,4 +1,4 @@
-//! `metamcp servers`: every declared server.
+//! `metamcp servers`: all declared servers.
 
 use serde_json::{Value, json};
 
@@ -11,10 +11,10 @@ use super::{
 
 /// List the servers and how each is connected
 ///
-/// What it has said of itself is in the JSON: capabilities, version, instructions.
+/// The JSON output also has each server's capabilities, version and instructions.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Count the memory of each server's processes, too
+    /// Also measure the memory of each server's processes
     #[arg(long)]
     memory: bool,
     #[command(flatten)]
@@ -52,7 +52,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
     })
 }
 
-/// Returns the version of the protocol that is spoken; what was spoken the last time says nothing.
+/// Returns the protocol version of a connected server; the last one of another is ignored.
 fn protocol(server: &Value) -> String {
     match (server["protocolVersion"].as_str(), server["era"].as_str()) {
         (Some(version), Some(_)) => escape(version),
@@ -60,7 +60,7 @@ fn protocol(server: &Value) -> String {
     }
 }
 
-/// Returns what a server says that it is.
+/// Returns the name and version that a server reports.
 fn product(info: &Value) -> String {
     let [name, version] =
         ["name", "version"].map(|member| info[member].as_str().unwrap_or_default());

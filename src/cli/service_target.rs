@@ -1,4 +1,4 @@
-//! The running service, asked over its control socket.
+//! Requests to the running service over its control socket.
 
 use std::{
     io,
@@ -15,18 +15,18 @@ use crate::{
     error_report::chain,
 };
 
-/// Which service is asked.
+/// The service that a command asks.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(super) struct ServiceTarget {
-    /// The control socket; by default that of the system, or else that of this user
+    /// The control socket; default: that of the system, or else that of this user
     #[arg(long, value_name = "PATH", env = "METAMCP_SOCKET", hide_env_values = true)]
     pub(super) socket: Option<PathBuf>,
 }
 
-/// What every command has that shows something.
+/// The options of each command with output.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(super) struct OutputArgs {
-    /// Print the result as JSON, as the service gives it
+    /// Print the result as JSON, as the service returns it
     #[arg(long)]
     pub(super) json: bool,
     #[command(flatten)]
@@ -34,12 +34,12 @@ pub(super) struct OutputArgs {
 }
 
 impl ServiceTarget {
-    /// Returns the socket of the service that is meant.
+    /// Returns the control socket of the service.
     pub(super) fn path(&self) -> PathBuf {
         self.socket.clone().unwrap_or_else(nearest_socket)
     }
 
-    /// Connects to the service that runs.
+    /// Connects to the running service.
     ///
     /// # Errors
     ///
@@ -47,7 +47,7 @@ impl ServiceTarget {
     pub(super) async fn connect_running(&self) -> Result<ControlConnection, Failed> {
         let opened = ControlConnection::open(&self.path()).await;
         if let (Err(ControlClientError::Unreachable { .. }), None) = (&opened, &self.socket)
-            // One that a command has started is where its configuration says.
+            // The configuration names the socket of a service started on demand.
             && let Some(socket) = launch::declared()
         {
             return ControlConnection::open(&socket).await.map_err(failed);
@@ -55,8 +55,8 @@ impl ServiceTarget {
         opened.map_err(failed)
     }
 
-    /// Connects to the service, for something that any service with the same configuration can do. Where
-    /// none answers and none is named, one is started, if that is ours to do.
+    /// Connects to a service for a request that any service with the same configuration can answer.
+    /// Starts one if none answers, none is named and no manager controls it.
     ///
     /// # Errors
     ///
@@ -71,8 +71,8 @@ impl ServiceTarget {
         }
     }
 
-    /// Returns the socket of a service that was started now, or is there for the configuration that one
-    /// would be started with; nothing where a socket is named, or nothing is to be started.
+    /// Returns the socket of a service started on demand, now or earlier. Returns `None` if a
+    /// socket is named, or if no service is to be started.
     ///
     /// # Errors
     ///
@@ -84,11 +84,11 @@ impl ServiceTarget {
         }
     }
 
-    /// Asks the service that runs.
+    /// Asks the running service.
     ///
     /// # Errors
     ///
-    /// [`Failed`] when there is no answer, or the service or a server refuses.
+    /// [`Failed`] when no answer arrives, or when the service or a server refuses.
     pub(super) fn call_service(
         &self,
         method: &str,
@@ -97,18 +97,18 @@ impl ServiceTarget {
         run(async { ask_over(self.connect_running().await?, method, params).await })
     }
 
-    /// Asks the service, for something that any service with the same configuration can do.
+    /// Asks a service for something that any service with the same configuration can do.
     ///
     /// # Errors
     ///
-    /// [`Failed`] when there is no answer, or the service or a server refuses.
+    /// [`Failed`] when no answer arrives, or when the service or a server refuses.
     pub(super) fn ask(&self, method: &str, params: &Value) -> Result<Box<RawValue>, Failed> {
         run(async { ask_over(self.connect().await?, method, params).await })
     }
 }
 
-/// What the service answers by itself. Everything else may take a server its time, and it is the
-/// service that bounds that.
+/// The methods that the service answers by itself. For all others, the service limits the time that
+/// a server may take.
 const OWN_METHODS: [&str; 4] = ["auth/status", "daemon/status", "servers/list", "tools/search"];
 
 async fn ask_over(
@@ -123,7 +123,7 @@ async fn ask_over(
     service.ask(method, &given(params), patience).await.map_err(failed)
 }
 
-/// Returns parameters as JSON text, without those that were not given.
+/// Returns parameters as JSON text, without null members.
 pub(super) fn given(params: &Value) -> String {
     let mut params = params.clone();
     if let Some(members) = params.as_object_mut() {
@@ -133,11 +133,11 @@ pub(super) fn given(params: &Value) -> String {
 }
 
 impl OutputArgs {
-    /// Prints a result: as it is, or as `show` has it.
+    /// Prints a result: as JSON with `--json`, else by `show`.
     ///
     /// # Errors
     ///
-    /// [`Failed`] when `show` cannot read it.
+    /// [`Failed`] when the result cannot be parsed, or as `show` returns it.
     pub(super) fn print(
         &self,
         result: &RawValue,
@@ -155,17 +155,17 @@ impl OutputArgs {
 ///
 /// # Errors
 ///
-/// [`Failed`] when it is nested too deep.
+/// [`Failed`] when the result is nested too deeply.
 pub(super) fn value(result: &RawValue) -> Result<Value, Failed> {
     serde_json::from_str(result.get())
         .map_err(|error| Failed::new(FAILED, format!("the answer cannot be read: {error}")))
 }
 
-/// Runs a command to its end.
+/// Runs a command to completion.
 ///
 /// # Errors
 ///
-/// [`Failed`] as `command` returns it, or when there can be no runtime.
+/// [`Failed`] as `command` returns it, or when the runtime cannot be created.
 pub(super) fn run<T>(command: impl Future<Output = Result<T, Failed>>) -> Result<T, Failed> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -174,11 +174,11 @@ pub(super) fn run<T>(command: impl Future<Output = Result<T, Failed>>) -> Result
         .block_on(command)
 }
 
-/// Asks the service at `socket`, or else the nearest one, for `method` with `params`, JSON text.
+/// Calls `method` with `params`, JSON text, on the service at `socket` or else the nearest one.
 ///
 /// # Errors
 ///
-/// [`Failed`] when nothing can be asked at all.
+/// [`Failed`] when the runtime cannot be created.
 pub(super) fn ask(
     socket: Option<&Path>,
     method: &str,
@@ -193,7 +193,7 @@ fn nearest_socket() -> PathBuf {
     if system.exists() { system.to_owned() } else { default_socket() }
 }
 
-/// Returns why a command failed that the service did not answer as it should.
+/// Returns the failure of a command for an error of the control connection.
 pub(super) fn failed(error: ControlClientError) -> Failed {
     match error {
         ControlClientError::Unreachable { ref source, .. }
@@ -215,13 +215,13 @@ pub(super) fn failed(error: ControlClientError) -> Failed {
     }
 }
 
-/// Returns what an error of the service says, with what it knows besides on lines of its own.
+/// Returns the failure for an error of the service, with its context as separate lines.
 pub(super) fn refused(refusal: &ServiceError) -> Failed {
     let code = if refusal.data.code == "CONFIG_INVALID" { CONFIG } else { FAILED };
     let mut failed = Failed::new(code, output::text(&refusal.message));
     for (list, title) in CONTEXT {
         let found = refusal.data.context[*list].as_array().map(Vec::as_slice).unwrap_or_default();
-        // The only one that is similar is what the hint says.
+        // The hint already contains a single similar name.
         let is_said = title.starts_with("similar") && found.len() == 1;
         for item in found.iter().filter(|_| !is_said).take(CONTEXT_LINES_MAX) {
             let item = item.as_str().map_or_else(|| item.to_string(), str::to_owned);
@@ -234,8 +234,7 @@ pub(super) fn refused(refusal: &ServiceError) -> Failed {
     }
 }
 
-/// What is shown of the context of an error, and what stands before each item.
-/// Source: seed 001, "Structured errors".
+/// The members of an error's context that are shown, and the prefix of each item.
 const CONTEXT: &[(&str, &str)] = &[
     ("validationErrors", ""),
     ("similarTools", "similar: "),
@@ -243,5 +242,5 @@ const CONTEXT: &[(&str, &str)] = &[
     ("availableServers", "server: "),
 ];
 
-/// How many items of one kind are shown. Ours: more than one reads.
+/// The largest number of items shown of one kind.
 const CONTEXT_LINES_MAX: usize = 20;

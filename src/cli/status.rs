@@ -1,4 +1,4 @@
-//! `metamcp status`: what the running service does.
+//! `metamcp status`: the state of the running service.
 
 use serde_json::json;
 use tokio::time;
@@ -10,24 +10,24 @@ use crate::{config::defaults, control::client::ControlConnection};
 
 /// Show the running service and its servers
 ///
-/// The memory of a server is that of all its processes; what is saved is what as many sets of servers
-/// would take as there are clients, less the one that there is. Exits with 69 when no service answers.
+/// The memory of a server includes all its processes. The saved memory is what one set of servers
+/// per client would take, minus the one set that runs. Exits with 69 when no service answers.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Look again every 2 s, until ctrl-c
+    /// Refresh every 2 s, until ctrl-c
     #[arg(long, conflicts_with = "json")]
     watch: bool,
     #[command(flatten)]
     reader: OutputArgs,
 }
 
-/// Draw on a page of its own, without a cursor.
+/// Switches to the alternate screen and hides the cursor.
 const PAGE: &str = "\x1b[?1049h\x1b[?25l";
-/// Back to the page of before, with the cursor.
+/// Shows the cursor and returns to the main screen.
 const NO_PAGE: &str = "\x1b[?25h\x1b[?1049l";
-/// To the first line; what is written until [`SHOW`] is shown at once where the terminal can do that.
+/// Moves to the first line; the terminal, if able to, delays its update until [`SHOW`].
 const TOP: &str = "\x1b[?2026h\x1b[H";
-/// Nothing below, and all of it is shown.
+/// Clears the screen below the cursor, and ends the delayed update.
 const SHOW: &str = "\x1b[J\x1b[?2026l";
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
@@ -42,7 +42,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
     })
 }
 
-/// A page of the terminal, which is the one of before again when this is dropped.
+/// The alternate screen; dropping it restores the main screen.
 struct Page;
 
 impl Page {
@@ -53,7 +53,7 @@ impl Page {
         })
     }
 
-    /// Draws `text` over what is there; each line is cleared only behind its end.
+    /// Draws `text` over the previous content; each line is cleared from its end.
     fn draw(text: &str) {
         let lines = text.replace('\n', "\x1b[K\r\n");
         output::print(&format!("{TOP}{}{SHOW}", lines.trim_end_matches("\r\n")));
@@ -71,7 +71,7 @@ fn watch(args: &Args) -> Result<(), Failed> {
         let mut interrupted = ctrl_c::listen_for_ctrl_c()?;
         let mut ticks = time::interval(defaults::WATCH_INTERVAL);
         ticks.set_missed_tick_behavior(time::MissedTickBehavior::Delay);
-        // A service that is not there at the start is a mistake; one that goes away may come back.
+        // The first connection must succeed; after that, the service may disappear and return.
         let mut service = Some(args.reader.target.connect_running().await?);
         let page = Page::open();
         let mut last = String::new();
@@ -96,7 +96,7 @@ fn watch(args: &Args) -> Result<(), Failed> {
                 None => output::print(&format!("{last}\n")),
             }
         }
-        // What was seen last stays.
+        // The last state stays visible.
         if page.is_some() {
             drop(page);
             output::print(&last);
@@ -105,7 +105,7 @@ fn watch(args: &Args) -> Result<(), Failed> {
     })
 }
 
-/// Asks once more, on a new connection where the old one has gone.
+/// Asks for the status, on a new connection if the last request failed.
 async fn look(args: &Args, service: &mut Option<ControlConnection>) -> Result<String, Failed> {
     let connection = match service.take() {
         Some(connection) => service.insert(connection),

@@ -21,26 +21,26 @@ use crate::{
 
 /// Serve a client that only speaks MCP over standard input and output
 ///
-/// Passes its messages on to the running service, so that nothing is started a second time. A restart
-/// of the service is not noticed: messages wait until it is back, for up to 40 s. Standard output
-/// carries MCP and nothing else.
+/// Forwards its messages to the running service, so that no server is started twice. The client
+/// does not notice a restart of the service: messages wait for up to 40 s until it is back.
+/// Standard output carries MCP only.
 ///
-/// Exits with 69 when no service answers, and none can be started.
+/// Exits with 69 when no service answers and none can be started.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// What the client sees: all servers (direct), their tools behind a few (meta), or what is at `/`
+    /// The client's view: all servers (direct), a few tools for all (meta), or that of `/` (root)
     #[arg(long, value_parser = ["direct", "meta", "root"], conflicts_with = "server")]
     view: Option<String>,
-    /// Only this server, as it is
+    /// Show only this server, unchanged
     #[arg(long, value_name = "NAME")]
     server: Option<String>,
     #[command(flatten)]
     target: service_target::ServiceTarget,
-    /// Run the servers in this process, for this client alone, without any service
+    /// Run the servers in this process, for this client alone, without a service
     #[arg(long)]
     standalone: bool,
-    /// The configuration file for --standalone; by default that of
-    /// METAMCP_CONFIG, of this user, or of this host
+    /// The configuration file for --standalone; default: METAMCP_CONFIG, then this user's, then
+    /// this host's
     #[arg(long, value_name = "FILE", requires = "standalone")]
     config: Option<PathBuf>,
 }
@@ -82,16 +82,16 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
     let target = BridgeTarget { socket, params: params.to_string() };
     let bridging = bridge::run(&target, tokio::io::stdin(), tokio::io::stdout());
     let bridged = runtime.block_on(bridging);
-    // A client that is there and says nothing would keep a blocking read, and so the runtime, waiting.
+    // The blocking read of an idle client would keep the runtime waiting.
     runtime.shutdown_background();
     bridged.map_err(failed)
 }
 
-/// Serves the client on standard input and output with servers of its own, which `sources` declare;
-/// SIGHUP reads them again.
+/// Serves the client on standard input and output with its own servers, declared by `sources`;
+/// SIGHUP reloads them.
 pub(super) fn standalone(sources: ConfigSources, choice: &Choice) -> Result<(), Failed> {
     serve::forbid_dumps()?;
-    // While the process has one thread: it changes what threads inherit.
+    // Capabilities are inherited by threads, so the process must have one thread.
     capabilities::drop_all()
         .map_err(|error| Failed::new(FAILED, format!("drop capabilities: {error}")))?;
     let config = check::load(&sources)?.config;

@@ -1,4 +1,4 @@
-//! `metamcp stop`: the end of the service.
+//! `metamcp stop`: a stop of the service.
 
 use std::os::fd::OwnedFd;
 
@@ -14,8 +14,8 @@ use crate::{config::defaults, control::client::ControlConnection};
 
 /// Stop the service
 ///
-/// Running requests are finished first. Where systemd holds its sockets, the next client starts it
-/// again: to keep it down, stop those with `systemctl stop`.
+/// Running requests finish first. If systemd holds the sockets, the next client starts the service
+/// again: to prevent that, stop the sockets with `systemctl stop`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
@@ -26,7 +26,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
     let result = service_target::run(async {
         let mut service = args.reader.target.connect_running().await?;
         let status = service.ask("daemon/status", "{}", defaults::CONTROL_PATIENCE).await;
-        // Before it stops: afterwards its number may be that of another process.
+        // The process is opened before it stops, because its number may be reused afterwards.
         let process = process(&service_target::value(&status.map_err(service_target::failed)?)?);
         let asked = service.ask("daemon/stop", "{}", defaults::CONTROL_PATIENCE).await;
         let result = asked.map_err(service_target::failed)?;
@@ -42,14 +42,14 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
     })
 }
 
-/// Returns a hold on the process of the service; nothing where it has no number here, as in a container.
+/// Opens the process of the service; `None` without a usable process ID, as in a container.
 fn process(status: &Value) -> Option<OwnedFd> {
     let pid = Pid::from_raw(status["pid"].as_i64()?.try_into().ok()?)?;
     pidfd_open(pid, PidfdFlags::empty()).ok()
 }
 
-/// Waits until the service has ended; `false` if that takes too long. Of one whose process is not known,
-/// until it takes nothing on any more.
+/// Waits until the process of the service has ended; returns `false` on timeout. Without a known
+/// process, waits until the service closes the connection.
 async fn ended(mut service: ControlConnection, process: Option<OwnedFd>) -> bool {
     let Some(process) = process else {
         let is_gone = async { while service.next().await.is_ok() {} };

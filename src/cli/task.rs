@@ -1,4 +1,4 @@
-//! `metamcp task`: one call that goes on by itself.
+//! `metamcp task`: one background call.
 
 use serde_json::{Value, json, value::RawValue};
 
@@ -14,19 +14,19 @@ use crate::{config::defaults, control::client::ControlClientError};
 
 /// Show a task, take its result, or cancel it
 ///
-/// Exits with 1 when the result is that the tool has failed.
+/// Exits with 1 when the result is an error of the tool.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The task: ID, or `SERVER/ID`
+    /// The task: `ID`, or `SERVER/ID`
     #[arg(value_name = "ID")]
     task: String,
-    /// Print its result, if it is done
+    /// Print its result, if it is finished
     #[arg(long)]
     result: bool,
-    /// Cancel it, at the server too
+    /// Cancel it, also at the server
     #[arg(long, conflicts_with_all = ["result", "wait"])]
     cancel: bool,
-    /// Wait until it is done, and print its result
+    /// Wait until it is finished, and print its result
     #[arg(long)]
     wait: bool,
     #[command(flatten)]
@@ -62,7 +62,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
     })
 }
 
-/// Asks for the result until there is one: the service answers after a while, whatever the task does.
+/// Asks for the result until the task is finished; the service answers after a limited time.
 async fn wait(target: &ServiceTarget, params: &Value) -> Result<Box<RawValue>, Failed> {
     let mut service = target.connect_running().await?;
     let params = params.to_string();
@@ -73,7 +73,7 @@ async fn wait(target: &ServiceTarget, params: &Value) -> Result<Box<RawValue>, F
                 if refusal.data.code == "TASK_NOT_FINISHED" => {}
             answer => return answer.map_err(service_target::failed),
         }
-        // One that does not wait is not asked in a hurry.
+        // If the service answers without waiting, the pause limits the rate of requests.
         tokio::time::sleep(defaults::WATCH_INTERVAL).await;
     }
 }

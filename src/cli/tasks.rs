@@ -1,4 +1,4 @@
-//! `metamcp tasks`: calls that go on by themselves.
+//! `metamcp tasks`: all background calls.
 
 use serde_json::json;
 
@@ -13,7 +13,7 @@ use super::{
 /// `metamcp call --async` starts one.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Only the tasks of this server
+    /// List only the tasks of this server
     server: Option<String>,
     #[command(flatten)]
     reader: OutputArgs,
@@ -41,7 +41,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
     })
 }
 
-/// Returns the state of a task, coloured as it is good or bad.
+/// Returns the status of a task, in the colour for success, failure or attention.
 pub(super) fn status(status: &str) -> TableCell {
     let cell = TableCell::from(status);
     match status {

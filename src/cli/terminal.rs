@@ -1,4 +1,4 @@
-//! What is known of the terminal that a command writes to.
+//! The properties of the terminal that a command writes to.
 
 use std::io::{IsTerminal as _, stderr, stdout};
 
@@ -6,48 +6,48 @@ use unicode_width::UnicodeWidthChar as _;
 
 use crate::redact;
 
-/// How wide a terminal is that does not say so, in columns.
+/// The assumed width of a terminal that does not report it, in columns.
 const WIDTH: usize = 80;
 
-/// Tells whether standard output is a terminal.
+/// Returns `true` if standard output is a terminal.
 pub(super) fn is_stdout_terminal() -> bool {
     stdout().is_terminal()
 }
 
-/// Tells whether standard error is a terminal.
+/// Returns `true` if standard error is a terminal.
 pub(super) fn is_watched() -> bool {
     stderr().is_terminal()
 }
 
-/// Tells whether standard output may be coloured. Source: no-color.org.
+/// Returns `true` if standard output may be coloured. Source: no-color.org.
 pub(super) fn is_coloured() -> bool {
     let is_refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let is_dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
     is_stdout_terminal() && !is_refused && !is_dumb
 }
 
-/// Returns the columns and the lines of the terminal at standard output, if it is one.
+/// Returns the columns and lines of standard output, if it is a terminal.
 pub(super) fn size() -> Option<(usize, usize)> {
     is_stdout_terminal().then(|| size_of(stdout())).map(|size| size.unwrap_or((WIDTH, usize::MAX)))
 }
 
-/// Returns the columns of the terminal at standard error.
+/// Returns the columns of standard error; 80 if unknown.
 pub(super) fn error_width() -> usize {
     size_of(stderr()).map_or(WIDTH, |(width, _)| width)
 }
 
 fn size_of(stream: impl rustix::fd::AsFd) -> Option<(usize, usize)> {
     let size = rustix::termios::tcgetwinsize(stream).ok()?;
-    // A pipe behind a terminal's name may say 0.
+    // Some pseudo-terminals report a size of 0.
     (size.ws_col > 0 && size.ws_row > 0).then_some((size.ws_col.into(), size.ws_row.into()))
 }
 
-/// Returns how many columns a text takes.
+/// Returns the width of a text in columns.
 pub(super) fn width(text: &str) -> usize {
     text.chars().map(|found| found.width().unwrap_or(0)).sum()
 }
 
-/// Returns as much of a text as fits into `columns`; what is cut ends with `…`.
+/// Returns the part of a text that fits into `columns`; a shortened text ends with `…`.
 pub(super) fn cut(text: &str, columns: usize) -> String {
     if width(text) <= columns {
         return text.to_owned();
@@ -63,12 +63,12 @@ pub(super) fn cut(text: &str, columns: usize) -> String {
     if columns == 0 { String::new() } else { format!("{head}…") }
 }
 
-/// Returns a text on one line, in which nothing steers the terminal.
+/// Returns a text on one line, with control characters escaped.
 pub(super) fn escape(text: &str) -> String {
     escape_if(text, redact::is_control)
 }
 
-/// Returns a text of several lines, in which nothing steers the terminal.
+/// Returns a text of several lines, with control characters escaped.
 pub(super) fn escape_lines(text: &str) -> String {
     escape_if(text, |found| redact::is_control(found) && !matches!(found, '\n' | '\t'))
 }

@@ -1,23 +1,23 @@
-//! Rows in aligned columns.
+//! A table with aligned columns.
 
 use super::terminal::{cut, width};
 
-/// How a cell is coloured.
+/// The colour of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CellColour {
-    /// Something to be glad of.
+    /// A good state.
     Green,
-    /// Something to look at.
+    /// A state that needs attention.
     Yellow,
-    /// Something that is wrong.
+    /// An error.
     Red,
-    /// Something that matters less.
+    /// A detail of less importance.
     Dim,
     /// A heading.
     Bold,
 }
 
-/// One cell: a text on one line that is fit for a terminal.
+/// A cell with one line of text, already escaped for a terminal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct TableCell {
     text: String,
@@ -25,14 +25,14 @@ pub(super) struct TableCell {
     is_number: bool,
 }
 
-/// Rows of cells, the first of which may be the heading.
+/// Rows of cells; the first may be a heading.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TextTable {
     rows: Vec<Vec<TableCell>>,
     is_headed: bool,
 }
 
-/// What is between two columns.
+/// The space between two columns.
 const GAP: &str = "  ";
 
 impl CellColour {
@@ -83,13 +83,13 @@ impl TextTable {
         self.rows.push(cells.into_iter().collect());
     }
 
-    /// Tells whether there is nothing, but for a heading.
+    /// Returns `true` if the table has no rows below its heading.
     pub(super) fn is_empty(&self) -> bool {
         self.rows.len() == usize::from(self.is_headed)
     }
 
-    /// Returns the lines. The last column is not padded; where the terminal has only so many columns,
-    /// each line is cut there.
+    /// Returns the lines, each cut to the number of `columns` if that is known. The last column is
+    /// not padded.
     pub(super) fn render(&self, columns: Option<usize>, is_coloured: bool) -> String {
         let mut widths: Vec<usize> = Vec::new();
         for row in &self.rows {
@@ -100,13 +100,13 @@ impl TextTable {
         }
         let mut text = String::new();
         for row in &self.rows {
-            // A heading stands as the numbers below it.
+            // A heading is aligned like the cell below it.
             let below = self.rows.get(1).unwrap_or(row);
             let mut left = columns.unwrap_or(usize::MAX);
             let mut line = String::new();
             let mut pending = 0;
             for (index, (cell, column)) in row.iter().zip(&widths).enumerate() {
-                // A column without anything in it is none.
+                // An empty column is omitted.
                 if *column == 0 {
                     continue;
                 }
@@ -114,7 +114,7 @@ impl TextTable {
                 let is_number = cell.is_number || below.get(index).is_some_and(|it| it.is_number);
                 let (before, after) = if is_number { (padding, 0) } else { (0, padding) };
                 let gap = if index == 0 { 0 } else { GAP.len() };
-                // Blanks are written only when something comes behind them.
+                // Spaces are written only before further text, never at the end of a line.
                 pending += gap + before;
                 let shown = cut(&cell.text, left.saturating_sub(pending));
                 if !shown.is_empty() {

@@ -10,11 +10,11 @@ use super::{
 
 /// List the tools of all servers, or of one
 ///
-/// Servers that do not run are listed by what is known of them. A server whose tools cannot be had is
-/// named on standard error.
+/// Servers that are not running are listed from the catalog. A server whose tools cannot be listed
+/// is named on standard error.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Only the tools of this server
+    /// List only the tools of this server
     server: Option<String>,
     #[command(flatten)]
     schema: SchemaDetail,
@@ -22,25 +22,25 @@ pub(super) struct Args {
     reader: OutputArgs,
 }
 
-/// How much is shown of each tool.
+/// The amount of detail for each tool.
 #[derive(Debug, clap::Args)]
 pub(super) struct SchemaDetail {
-    /// With description and input schema, for --json
+    /// Include description and input schema, for --json
     #[arg(long, requires = "json")]
     schema: bool,
-    /// Down to this depth; by default as deep as all of it stays readable
+    /// The depth of the schema; default: as deep as it stays readable
     #[arg(long, value_name = "N", requires = "schema")]
     depth: Option<u32>,
 }
 
 impl SchemaDetail {
-    /// Adds it to the parameters of a method.
+    /// Adds the options to the parameters of a method.
     pub(super) fn add_to(&self, mut params: Value, reader: &OutputArgs) -> Value {
         if self.schema && reader.json {
             params["includeSchema"] = true.into();
             params["schemaDepth"] = self.depth.into();
         } else if !reader.json {
-            // Descriptions come with schemas, of which nothing is shown here.
+            // The service sends descriptions only with schemas, which are not shown here.
             params["includeSchema"] = true.into();
             params["schemaDepth"] = 0.into();
         }
@@ -54,7 +54,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
     print(&args.reader, &found, "No server has a tool.\n")
 }
 
-/// Prints what `tools/list` or `tools/grep` found.
+/// Prints the result of `tools/list` or `tools/grep`.
 pub(super) fn print(reader: &OutputArgs, found: &RawValue, nothing: &str) -> Result<(), Failed> {
     let items = items(found)?;
     reader.print(&items, |items| {
@@ -77,8 +77,8 @@ pub(super) fn print(reader: &OutputArgs, found: &RawValue, nothing: &str) -> Res
     })
 }
 
-/// Returns what was found of a listing that reports, and names the servers that could not be asked
-/// on standard error.
+/// Returns the items of a listing with a report, and names the unavailable servers on standard
+/// error.
 pub(super) fn items(found: &RawValue) -> Result<Box<RawValue>, Failed> {
     #[derive(serde::Deserialize)]
     struct Found<'a> {
@@ -103,7 +103,7 @@ pub(super) fn items(found: &RawValue) -> Result<Box<RawValue>, Failed> {
     Ok(items.to_owned())
 }
 
-/// Returns what a tool declares of itself, in words.
+/// Returns the annotations of a tool in words.
 pub(super) fn hints(annotations: &Value) -> String {
     let mut hints = Vec::new();
     for (member, value, word) in [

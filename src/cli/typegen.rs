@@ -1,4 +1,4 @@
-//! `metamcp typegen`: the types of all tools, for TypeScript.
+//! `metamcp typegen`: TypeScript types for all tools.
 
 use std::path::{Path, PathBuf};
 
@@ -16,15 +16,15 @@ use crate::{
 
 /// Print the types of all tools as TypeScript declarations
 ///
-/// For each tool, what it takes and what it gives, and the type of a function that calls one.
-/// Servers that do not run are declared by what is known of them. Exits with 69 when no service
+/// Prints the argument and result types of each tool, and the type of a function that calls one.
+/// Servers that are not running are declared from the catalog. Exits with 69 when no service
 /// answers.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Only tools of this server
+    /// Declare only tools of this server
     #[arg(long)]
     server: Option<String>,
-    /// Write to this file, and only if it says something else
+    /// Write to this file, and only if its content changes
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -53,7 +53,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
     }
 }
 
-/// Reads an entry of the answer.
+/// Parses one entry of the answer.
 fn tool(entry: &Value) -> Option<Tool> {
     let tool = &entry["tool"];
     let text = |value: &Value| value.as_str().map(str::to_owned);
@@ -67,7 +67,7 @@ fn tool(entry: &Value) -> Option<Tool> {
     })
 }
 
-/// Puts `text` into a file, unless it is there already: what watches the file is left in peace.
+/// Writes `text` to a file, unless it is unchanged, so that file watchers are not triggered.
 fn write(path: &Path, text: &str, n_tools: usize) -> Result<(), Failed> {
     let tools = match n_tools {
         1 => "1 tool".to_owned(),

@@ -1,4 +1,4 @@
-//! What is remembered of servers that are not connected: `[catalog]`.
+//! The settings of the catalog: `[catalog]`.
 
 use std::path::PathBuf;
 
@@ -8,12 +8,12 @@ use toml::Spanned;
 
 use super::diagnostic::ConfigProblem;
 
-/// What is remembered of servers that are not connected.
+/// The settings of the catalog.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CatalogConfig {
-    /// Where the definitions of their tools are kept.
+    /// The place where definitions of tools are kept.
     pub cache: CatalogCache,
-    /// Reads the lists of servers before a client asks for them.
+    /// If `true`, metamcp reads the lists of servers before a client asks for them.
     pub prime: bool,
 }
 
@@ -23,32 +23,32 @@ impl Default for CatalogConfig {
     }
 }
 
-/// Where the definitions of tools are kept from one start of the service to the next.
+/// The place where definitions of tools are kept between runs of the service.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum CatalogCache {
-    /// In the cache directory that systemd gives, or in that of the user.
+    /// The cache directory from systemd, or that of the user.
     #[default]
     Found,
-    /// Nowhere.
+    /// No place: nothing is kept.
     Off,
-    /// In this directory.
+    /// This directory.
     Directory(PathBuf),
 }
 
 /// The word for [`CatalogCache::Off`].
 const OFF: &str = "off";
 
-/// [`CatalogConfig`] as it stands in the file.
+/// [`CatalogConfig`] as written in the file.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(inline)]
 pub(super) struct CatalogTable {
-    /// The directory, an absolute path, in which definitions of tools are kept for the next start, or
-    /// "off"; without it, `$CACHE_DIRECTORY` or the cache directory of the user.
+    /// The directory in which metamcp keeps definitions of tools for the next start, an absolute
+    /// path, or "off". Without it, `$CACHE_DIRECTORY` or the cache directory of the user.
     #[schemars(with = "String", regex(pattern = "^(off|/.+)$"))]
     cache: Option<Spanned<String>>,
-    /// Whether all lists of a server are read when it is first connected, and servers of which nothing
-    /// is known are connected for that in the background, at most two at a time.
+    /// If `true`, metamcp reads all lists of a server when it first connects it. It also connects
+    /// servers with unknown lists in the background, at most two at a time.
     #[schemars(with = "bool", extend("default" = true))]
     prime: Option<bool>,
 }

@@ -1,5 +1,5 @@
-//! Which configuration file is read: the one that `--config` names, else the one that [`VARIABLE`] names,
-//! else that of the user, else that of the host.
+//! The path of the configuration file: from `--config`, else from [`VARIABLE`], else the file of
+//! the user, else that of the host.
 
 use std::{io::ErrorKind, path::PathBuf};
 
@@ -8,26 +8,26 @@ use crate::files;
 /// The variable that names a configuration file.
 pub const VARIABLE: &str = "METAMCP_CONFIG";
 
-/// The configuration of the host.
+/// The configuration file of the host.
 const HOST_FILE: &str = "/etc/metamcp/metamcp.toml";
 
-/// Returns the configuration file where no flag names one; nothing where there is none.
+/// Returns the configuration file to read without `--config`, or `None` if there is none.
 pub fn usual_file() -> Option<PathBuf> {
     let own = files::own_directory("XDG_CONFIG_HOME", ".config");
     let own = own.map(|directory| directory.join("metamcp/metamcp.toml"));
-    // One that is there and cannot be read is told, and not passed over.
+    // An unreadable file is returned too: loading it reports the error.
     let is_there = |file: &PathBuf| match file.symlink_metadata() {
         Ok(_) => true,
         Err(error) => !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory),
     };
     let usual = own.into_iter().chain([HOST_FILE.into()]).find(is_there);
-    // One that is named is read, and its absence is told.
+    // A file that the variable names is returned even if absent: loading it reports that.
     file_of_environment().or(usual)
 }
 
-/// Returns the configuration file that a variable of this process names.
+/// Returns the configuration file that [`VARIABLE`] names.
 pub fn file_of_environment() -> Option<PathBuf> {
     let named = std::env::var_os(VARIABLE).filter(|named| !named.is_empty())?;
-    // Whoever is told of it may be in another directory.
+    // Absolute, because the reader of a message may be in another directory.
     std::path::absolute(&named).ok().or_else(|| Some(named.into()))
 }

@@ -1,7 +1,7 @@
-//! Every default and every bound, with its unit and where the number comes from.
+//! All defaults and bounds, each with its unit and the reason for its value.
 //!
-//! A bound that is not in the configuration file yet still has its name here. They stand in files by
-//! area, and are all called `defaults::NAME`.
+//! A number without a source is metamcp's own choice. Bounds that are no keys of the configuration
+//! file are here too. The files group them by area; all are used as `defaults::NAME`.
 
 mod bridge;
 mod call;

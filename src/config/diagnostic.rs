@@ -1,6 +1,6 @@
-//! One mistake in a configuration file, shown where it is.
+//! A mistake in the configuration, shown at its place.
 //!
-//! Pure: text in, text out. Values of `env` and `headers` are never shown, nor a key's own text.
+//! Pure: text in, text out. Values of `env` and `headers`, keys and tokens are never shown.
 
 use std::{
     fmt,
@@ -10,43 +10,43 @@ use std::{
 
 use super::url;
 
-/// How much of a line is shown, in characters.
+/// The longest part of a line that is shown, in characters.
 const SHOWN_CHARACTERS: usize = 120;
 
-/// Where something was said.
+/// The source of a setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SettingOrigin {
-    /// In this file.
+    /// This file.
     File(PathBuf),
-    /// By the variable of this name.
+    /// The variable of this name.
     Environment(String),
-    /// By this flag, as it is written.
+    /// This flag, as written on the command line.
     Flag(String),
 }
 
 /// One mistake, with its place and the remedy.
 ///
-/// Prints like a compiler's message: what, where, the line with the text underlined, and help.
+/// Prints as a compiler does: the message, the place, the line with the text underlined, and help.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// Where it was said.
+    /// The source with the mistake.
     pub origin: SettingOrigin,
     /// The file, or the name of the variable or flag.
     pub path: PathBuf,
-    /// The line, from 1; of a variable or flag, of its value.
+    /// The line, from 1; for a variable or flag, in its value.
     pub line: usize,
     /// The column in characters, from 1.
     pub column: usize,
-    /// What is wrong.
+    /// The description of the mistake.
     pub message: String,
-    /// What to write instead.
+    /// The remedy.
     pub help: Option<String>,
     text: String,
     width: usize,
 }
 
 impl Diagnostic {
-    /// Returns one that concerns all of a variable or flag.
+    /// Returns a diagnostic that concerns a whole variable or flag.
     pub(super) fn of(origin: SettingOrigin, message: impl Into<String>) -> Box<Self> {
         Box::new(Self {
             path: name(&origin),
@@ -112,7 +112,7 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// One mistake, by its place in the text.
+/// One mistake, and its place in the text.
 #[derive(Debug)]
 pub(super) struct ConfigProblem {
     span: Range<usize>,
@@ -130,18 +130,18 @@ impl ConfigProblem {
         self
     }
 
-    /// Returns where it begins, in bytes.
+    /// Returns the byte offset at which the mistake begins.
     pub(super) fn start(&self) -> usize {
         self.span.start
     }
 
-    /// Returns it for a text in which everything is `by` bytes further on.
+    /// Moves the place of the mistake by `by` bytes.
     pub(super) fn shifted(mut self, by: usize) -> Self {
         self.span = self.span.start + by..self.span.end + by;
         self
     }
 
-    /// Returns it as a mistake in one part of `text`, which was said elsewhere.
+    /// Returns the diagnostic for a mistake in one part of `text`, which comes from `origin`.
     pub(super) fn locate_in(
         self,
         origin: SettingOrigin,
@@ -155,7 +155,7 @@ impl ConfigProblem {
         Diagnostic { path: name(&origin), origin, ..found }
     }
 
-    /// Returns it with this help if it has none.
+    /// Adds this help if there is none.
     pub(super) fn with_default_help(mut self, help: &str) -> Self {
         self.help.get_or_insert_with(|| help.to_owned());
         self
@@ -193,8 +193,8 @@ impl ConfigProblem {
     }
 }
 
-/// Tells whether a line belongs to the `env` or `headers` of a server, or to a key, whose values are
-/// not shown.
+/// Returns whether a line belongs to `env` or `headers` of a server, or to a key or token. Their
+/// values are not shown.
 fn holds_values(text: &str, line_start: usize, line: &str) -> bool {
     let is_values =
         |word: &str| matches!(word, "env" | "headers" | "session_key" | "api_key" | "token");
@@ -215,20 +215,20 @@ fn holds_values(text: &str, line_start: usize, line: &str) -> bool {
     is_own_table || words(section).iter().any(|word| is_values(word)) && is_open(section)
 }
 
-/// Tells whether a bracket is open at the end of some TOML, strings aside as far as that matters.
+/// Returns whether a bracket is open at the end of some TOML. Brackets in strings count too.
 fn is_open(text: &str) -> bool {
     let count = |found: char| text.matches(found).count();
     count('{') > count('}') || text.matches("\"\"\"").count() % 2 == 1
 }
 
-/// Returns `text` with everything between quotes masked, except the keys of a table.
+/// Returns `text` with everything in quotes masked, except the keys of a table.
 fn masked(text: &str) -> String {
     let mut masked = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(open) = rest.find(['"', '\'']) {
         let quote = &rest[open..=open];
         let (before, inside) = (&rest[..=open], &rest[open + 1..]);
-        // A quote that is not closed hides all that follows.
+        // An unclosed quote hides everything after it.
         let close = inside.find(quote).unwrap_or(inside.len());
         let after = inside.get(close + 1..).unwrap_or_default();
         masked.push_str(before);

@@ -1,4 +1,4 @@
-//! What a new configuration changes, so that a reload touches nothing else.
+//! The servers that a new configuration changes; a reload touches no others.
 
 use super::Config;
 use crate::name::ServerName;
@@ -6,11 +6,11 @@ use crate::name::ServerName;
 /// The servers that a new configuration adds, removes or changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerDiff {
-    /// Declared only in the new one.
+    /// The servers declared only in the new configuration.
     pub added: Vec<ServerName>,
-    /// Declared only in the old one.
+    /// The servers declared only in the old one.
     pub removed: Vec<ServerName>,
-    /// Declared in both, and not the same.
+    /// The servers declared differently in both.
     pub changed: Vec<ServerName>,
 }
 

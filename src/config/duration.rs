@@ -1,39 +1,39 @@
-//! Durations as people write them: `"250ms"`, `"30s"`, `"5m"`, `"1h"`.
+//! The durations of the configuration: `"250ms"`, `"30s"`, `"5m"`, `"1h"`.
 
 use std::{fmt, time::Duration};
 
 use serde::{Deserializer, de};
 
-/// The longest duration a configuration may name: a day.
+/// The longest duration that a configuration may set: a day.
 ///
-/// Longer ones are more likely a typing error than a wish.
+/// A longer one is probably a typing error.
 pub(super) const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Reads a duration.
 ///
 /// # Errors
 ///
-/// The deserializer's error, for a text that is no duration or zero or more than a day.
+/// The deserializer's error if the text is not a duration, is zero, or is more than a day.
 pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     deserializer.deserialize_str(DurationVisitor)
 }
 
-/// Reads a duration where the key may be left out.
+/// Reads the duration of an optional key.
 ///
 /// # Errors
 ///
-/// As [`deserialize`].
+/// Those of [`deserialize`].
 pub fn deserialize_some<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Duration>, D::Error> {
     deserialize(deserializer).map(Some)
 }
 
-/// Reads a duration where the key may be left out and `"0s"`, or zero in another unit, means never.
+/// Reads the duration of an optional key, where `"0s"`, or zero in another unit, means never.
 ///
 /// # Errors
 ///
-/// As [`deserialize`].
+/// Those of [`deserialize`].
 pub fn deserialize_or_off<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Option<Duration>>, D::Error> {
@@ -73,7 +73,7 @@ impl de::Visitor<'_> for DurationVisitor {
 ///
 /// # Errors
 ///
-/// A sentence that names the text and what was expected.
+/// A sentence with the text and the expected form.
 pub fn parse(text: &str) -> Result<Duration, String> {
     let duration = read(text)?;
     if duration.is_zero() || duration > LONGEST {
@@ -82,7 +82,7 @@ pub fn parse(text: &str) -> Result<Duration, String> {
     Ok(duration)
 }
 
-/// Writes a duration as [`parse`] reads it, in the largest unit that leaves no rest.
+/// Writes a duration as [`parse`] reads it, in the largest unit that divides it.
 pub fn text(duration: Duration) -> String {
     let ms = duration.as_millis();
     let units = [("h", 3_600_000), ("m", 60_000), ("s", 1_000)];

@@ -1,4 +1,4 @@
-//! What holds, and where it was said: the defaults too.
+//! The effective configuration: each value, defaults included, and its source.
 
 use serde_json::{Value, json};
 use toml::{
@@ -15,16 +15,16 @@ use super::{
     url,
 };
 
-/// A value that was said, and where. Not printed as it is: it may be a secret.
+/// A configured value and its source. `Debug` omits the value, which may be a secret.
 #[derive(Clone)]
 pub struct EffectiveValue {
-    /// The key, in parts.
+    /// The parts of the key.
     pub path: Vec<String>,
-    /// Its value as JSON.
+    /// The value as JSON.
     value: Value,
-    /// Where it was said.
+    /// The source of the value.
     pub origin: SettingOrigin,
-    /// The line of the file, from 1; 0 where it was said elsewhere.
+    /// The line of the file, from 1; 0 for another source.
     pub line: usize,
 }
 
@@ -34,22 +34,22 @@ impl std::fmt::Debug for EffectiveValue {
     }
 }
 
-/// One key that holds, fit to be shown: not literals of `env` and `headers`, nor logins and queries of
-/// URLs.
+/// One effective key, safe to show: without literals of `env` and `headers`, and without the logins
+/// and queries of URLs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EffectiveEntry {
-    /// The key, in parts.
+    /// The parts of the key.
     pub path: Vec<String>,
-    /// Its value; none where the key has no default and nothing is said.
+    /// The value; `None` if the key is not set and has no default.
     pub value: Option<Value>,
-    /// Where it was said; none for a default.
+    /// The source of the value; `None` for a default.
     pub origin: Option<SettingOrigin>,
-    /// The line of the file, from 1.
+    /// The line of the file, from 1; 0 for another source.
     pub line: usize,
 }
 
 impl EffectiveEntry {
-    /// Tells in words where the value comes from.
+    /// Describes the source of the value.
     pub fn place(&self) -> String {
         match &self.origin {
             None if self.value.is_none() => "not set".to_owned(),
@@ -60,7 +60,7 @@ impl EffectiveEntry {
         }
     }
 
-    /// Tells the same as JSON.
+    /// Returns the value and its source as JSON.
     pub fn to_json(&self) -> Value {
         let source = match &self.origin {
             None => json!({ "kind": "default" }),
@@ -76,7 +76,7 @@ impl EffectiveEntry {
     }
 }
 
-/// Lists what was said, value by value; `origin` tells where the text at an offset was.
+/// Lists all configured values; `origin` returns the source and line of the text at an offset.
 pub(super) fn values(
     root: &DeTable<'_>,
     text: &str,
@@ -117,7 +117,7 @@ fn collect(
     }
 }
 
-/// Returns a value as JSON, read from its own text.
+/// Returns a value as JSON, parsed from its own text.
 fn as_json(value: &Spanned<DeValue<'_>>, text: &str) -> Value {
     let text = text.get(value.span()).unwrap_or_default();
     let table: Option<toml::Table> = toml::from_str(&format!("v = {text}")).ok();
@@ -125,7 +125,7 @@ fn as_json(value: &Spanned<DeValue<'_>>, text: &str) -> Value {
     found.and_then(|found| serde_json::to_value(found).ok()).unwrap_or_default()
 }
 
-/// Lists every key of every section and server with what holds: what was said, or its default.
+/// Lists every key of every section and server, with its configured value or its default.
 pub fn entries(config: &Config, said: &[EffectiveValue]) -> Vec<EffectiveEntry> {
     let mut entries = Vec::new();
     let declared = config.servers.keys().map(|name| vec!["servers".to_owned(), name.to_string()]);
@@ -144,7 +144,7 @@ pub fn entries(config: &Config, said: &[EffectiveValue]) -> Vec<EffectiveEntry> 
         for server in servers.iter().filter(|server| server.len() == at + 1) {
             let path = names(&key.path, server.last().map_or("", String::as_str));
             if path.starts_with(server) {
-                // What is not said of one server, and has no default, says nothing.
+                // A key of a server that is not set and has no default is left out.
                 let found = of_key(key, path, said, config);
                 entries.extend(found.into_iter().filter(|entry| entry.value.is_some()));
             }
@@ -162,7 +162,7 @@ fn names(path: &[KeySegment], server: &str) -> Vec<String> {
     path.iter().map(name).collect()
 }
 
-/// Returns what holds for one key: of a table without keys of its own, each entry.
+/// Returns the entry of one key, or the entries of a table with free names, such as `env`.
 fn of_key(
     key: &keys::ConfigKey,
     path: Vec<String>,
@@ -182,26 +182,25 @@ fn of_key(
     if !found.is_empty() {
         return found;
     }
-    // A table that is not there has no defaults.
+    // The keys of an absent table have no defaults.
     let is_of_nothing = key.is_in_optional_table()
         && path
             .split_last()
             .is_some_and(|(_, table)| !said.iter().any(|found| found.path.starts_with(table)));
     let is_own = path.iter().any(|name| name == "health") && path.len() > 2;
     let value = match path.join(".").as_str() {
-        // A short bound for the whole shortens it.
+        // A short `max_total_timeout` shortens it.
         "service.request_timeout" => Some(json!(duration::text(config.service.request_timeout))),
         // Without its table, nothing can be provisioned.
         "provision.enabled" => Some(json!(config.provision.is_enabled)),
-        // What `[health]` says holds for a server that says nothing.
+        // A server without its own `health` uses `[health]`.
         _ if is_own || is_of_nothing => None,
         _ => key.default.clone(),
     };
     vec![EffectiveEntry { path, value, origin: None, line: 0 }]
 }
 
-/// Hides what may be a secret: texts of `env` and `headers` that are no references, and of a URL who
-/// logs in and the query.
+/// Hides possible secrets: literals of `env` and `headers`, and the login and query of a URL.
 fn shown(path: &[String], value: &Value) -> Value {
     let Some(text) = value.as_str() else { return value.clone() };
     let is_hidden = path.iter().rev().nth(1).is_some_and(|name| name == "env" || name == "headers")

@@ -1,8 +1,8 @@
 //! The configuration from variables: `METAMCP_<SECTION>_<KEY>`.
 //!
-//! A variable of one of our sections that names no key is a mistake, as an unknown key in the file
-//! is: a bound that somebody has set and that does not hold is worse than a start that is refused.
-//! Every other variable that begins with `METAMCP_` may be somebody else's and is only told.
+//! A variable that names a section but no key is an error, as an unknown key in the file is. A
+//! refused start is better than a bound that silently has no effect. Any other `METAMCP_` variable
+//! may belong to another program, and only causes a warning.
 
 use super::{
     Diagnostic, config_path,
@@ -12,13 +12,13 @@ use super::{
     toml_messages::did_you_mean,
 };
 
-/// What the name of every variable begins with.
+/// The prefix of all variables.
 pub const PREFIX: &str = "METAMCP_";
 
-/// Variables of ours that are no keys: of the command line, and of processes that we started.
+/// Variables of metamcp that are no keys: of the command line, and of its child processes.
 const OTHERS: [&str; 3] = [config_path::VARIABLE, "METAMCP_SOCKET", "METAMCP_CHILD"];
 
-/// What Kubernetes sets in every pod beside a service that is called `metamcp`.
+/// The variables that Kubernetes sets in every pod beside a service that is called `metamcp`.
 const OF_KUBERNETES: [&str; 3] = ["METAMCP_SERVICE_HOST", "METAMCP_SERVICE_PORT", "METAMCP_PORT"];
 
 /// A variable and its value, which is never printed.
@@ -36,7 +36,7 @@ impl std::fmt::Debug for EnvironmentVariable {
     }
 }
 
-/// Returns the variables of this process that may be meant for us, by name.
+/// Returns the variables of this process that begin with [`PREFIX`], sorted by name.
 pub fn of_process() -> Vec<EnvironmentVariable> {
     let ours = std::env::vars_os().filter_map(|(name, value)| {
         let name = name.into_string().ok().filter(|name| name.starts_with(PREFIX))?;
@@ -47,16 +47,16 @@ pub fn of_process() -> Vec<EnvironmentVariable> {
     ours
 }
 
-/// What the variables say.
+/// The settings that variables make.
 pub(super) struct EnvironmentValues {
-    /// The keys.
+    /// The keys that they set.
     pub(super) settings: Vec<SourcedSetting>,
-    /// Those that name nothing, and may be somebody else's.
+    /// The variables that name no key, and may belong to another program.
     pub(super) unknown: Vec<String>,
 }
 
-/// Finds the keys that variables name, those of the servers in `names` included. An empty variable is
-/// as good as none.
+/// Finds the keys that the variables set, including those of the servers in `names`. An empty
+/// variable counts as unset.
 pub(super) fn settings(
     variables: &[EnvironmentVariable],
     names: &ServerNames,
@@ -92,7 +92,7 @@ pub(super) fn settings(
             (None, _) => found.unknown.push(variable.name.clone()),
         }
     }
-    // A table before what stands in it.
+    // A table comes before the keys in it.
     found.settings.sort_by_key(|setting| match &setting.what {
         SettingTarget::Key(path) => path.len(),
         SettingTarget::Written(_) | SettingTarget::Host | SettingTarget::Port => 0,
@@ -100,7 +100,7 @@ pub(super) fn settings(
     Ok(found)
 }
 
-/// Returns the variable for each key: of every section, and of each server that is declared.
+/// Returns the variable for each key of every section and of each declared server.
 fn known(names: &ServerNames) -> Vec<(String, Vec<String>)> {
     let mut known = Vec::new();
     for key in KEYS.iter() {

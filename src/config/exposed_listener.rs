@@ -1,19 +1,18 @@
-//! Which addresses the service may listen on: those that only this host reaches, or that a token and TLS
-//! guard.
+//! The rule for listen addresses: only this host reaches them, or a token and TLS protect them.
 
 use std::net::SocketAddr;
 
 use super::{ListenConfig, diagnostic::ConfigProblem};
 
-/// Others than this host reach an address, and what keeps them out is not there.
+/// The error for an address that other hosts reach without TLS and a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{address}` is not a loopback address, and {} not set", self.lacking())]
 pub struct ExposedListener {
     /// The address.
     pub address: SocketAddr,
-    /// `listen.tls` is set.
+    /// `true` if `listen.tls` is set.
     pub has_tls: bool,
-    /// `listen.token` is set.
+    /// `true` if `listen.token` is set.
     pub has_token: bool,
 }
 
@@ -26,12 +25,12 @@ impl ExposedListener {
         }
     }
 
-    /// What the operator can do about it.
+    /// Returns the remedy for the operator.
     pub fn hint(&self) -> &'static str {
         "Anyone who reaches the port may run every tool: set both `listen.tls` and `listen.token`, or have `listen.http` and `ListenStream=` of the socket unit name 127.0.0.1."
     }
 
-    /// Returns it as a mistake at `place`.
+    /// Returns the error as a mistake at `place`.
     pub(super) fn at(self, place: std::ops::Range<usize>) -> ConfigProblem {
         ConfigProblem::at(place, self.to_string()).help(
             "anyone who reaches the port may run every tool: set both `listen.tls` and `listen.token`, or listen on 127.0.0.1",
@@ -40,8 +39,7 @@ impl ExposedListener {
 }
 
 impl ListenConfig {
-    /// Refuses an address that others than this host reach, unless clients there speak TLS and must
-    /// bring the token.
+    /// Refuses an address that other hosts reach, unless both TLS and the token are set.
     ///
     /// # Errors
     ///
@@ -66,7 +64,7 @@ pub(super) fn permitted(
 mod tests {
     use crate::config::load::tests::{bad, good};
 
-    /// A certificate that nobody looks for.
+    /// A certificate and key that the test never reads.
     const TLS: &str = "tls = { certificate = \"/c\", key = \"/k\" }\n";
 
     #[test]

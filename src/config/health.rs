@@ -1,4 +1,4 @@
-//! How a server is watched: pings into its silence, and what comes of a dead one.
+//! The liveness checks of servers: `[health]`, and `health` of a server.
 
 use std::time::Duration;
 
@@ -13,45 +13,45 @@ use super::{
     schema::{DurationOrOff, DurationSchema, duration_text},
 };
 
-/// How a server is watched.
+/// The liveness checks of one server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HealthConfig {
-    /// How long it may be silent before it is pinged; never when absent.
+    /// The silence of the server after which it is pinged; `None` is never.
     pub interval: Option<Duration>,
-    /// How long it may take to answer.
+    /// The time that it may take to answer a ping.
     pub timeout: Duration,
-    /// How many pings in a row it leaves unanswered before it is given up.
+    /// The number of unanswered pings in a row after which it is given up.
     pub failures: u32,
-    /// How often in a row it is connected in vain, unasked, before that is left to the next
-    /// request; for ever when absent.
+    /// The number of failed reconnects in a row after which metamcp waits for the next request;
+    /// `None` is no limit.
     pub max_reconnects: Option<u32>,
 }
 
-/// `[health]`, and `health` of a server, as they stand in the file.
+/// `[health]`, or `health` of a server, as written in the file.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, expecting = "a table such as { interval = \"20s\" }")]
 #[schemars(inline)]
 pub(super) struct HealthTable {
-    /// How long a server may be silent before it is pinged; "0s" is never. For one with `url` the
-    /// default is 20s.
+    /// The silence of a server after which metamcp pings it; "0s" is never. For a server with `url`
+    /// the default is 20s.
     #[serde(deserialize_with = "duration::deserialize_or_off")]
     #[schemars(with = "DurationOrOff", extend("default" = duration_text(defaults::HEALTH_INTERVAL)))]
     interval: Option<Option<Duration>>,
-    /// How long it may take to answer a ping.
+    /// The time that a server may take to answer a ping.
     #[serde(deserialize_with = "duration::deserialize_some")]
     #[schemars(with = "DurationSchema", extend("default" = duration_text(defaults::HEALTH_TIMEOUT)))]
     timeout: Option<Duration>,
-    /// After how many pings in a row without an answer it is given up.
+    /// The number of unanswered pings in a row after which metamcp gives up the session.
     #[schemars(with = "u32", range(min = 1, max = defaults::HEALTH_FAILURES_MAX), extend("default" = defaults::HEALTH_FAILURES))]
     failures: Option<Spanned<u32>>,
-    /// After how many attempts in a row that nobody asked for a failed server is left alone until a
-    /// request asks for it; without it, never.
+    /// The number of attempts in a row to reconnect a failed server that no request needs. After
+    /// them, metamcp waits for a request. Without it, metamcp never stops.
     #[schemars(with = "u32", range(max = u32::MAX))]
     max_reconnects: Option<u32>,
 }
 
 impl HealthConfig {
-    /// Returns how a server is watched of which the file says nothing.
+    /// Returns the default checks of a server with this transport.
     pub fn of(transport: &TransportConfig) -> Self {
         let interval = match transport {
             TransportConfig::Stdio { .. } | TransportConfig::Unit { .. } => {
@@ -86,7 +86,7 @@ impl HealthTable {
         }
     }
 
-    /// Returns `health` with what this table says instead.
+    /// Returns `health` with the keys of this table in place of its own.
     pub(super) fn merged_over(&self, health: HealthConfig) -> HealthConfig {
         HealthConfig {
             interval: self.interval.unwrap_or(health.interval),

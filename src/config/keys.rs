@@ -1,4 +1,4 @@
-//! Every key that there is, as the schema has it: where it stands, and what kind of value it takes.
+//! All keys of the configuration, from the schema: their paths and the kinds of their values.
 
 use std::sync::LazyLock;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::schema;
 
-/// All keys, tables with keys of their own included; sections are not keys.
+/// All keys, including tables that have keys of their own. Sections are not keys.
 pub(super) static KEYS: LazyLock<Vec<ConfigKey>> = LazyLock::new(|| {
     let mut keys = Vec::new();
     collect(&schema::schema(), &mut Vec::new(), &mut keys);
@@ -16,17 +16,17 @@ pub(super) static KEYS: LazyLock<Vec<ConfigKey>> = LazyLock::new(|| {
 /// One key.
 #[derive(Clone, Debug)]
 pub(super) struct ConfigKey {
-    /// Where it stands.
+    /// The path of the key.
     pub(super) path: Vec<KeySegment>,
-    /// What it takes.
+    /// The kind of its value.
     pub(super) kind: ValueKind,
-    /// Whether what stands in it are keys of their own.
+    /// `true` for a table that has keys of its own.
     pub(super) has_keys: bool,
-    /// What it is when nothing is said.
+    /// The value if the key is not set.
     pub(super) default: Option<Value>,
 }
 
-/// One part of a key's place.
+/// One part of the path of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum KeySegment {
     /// This name.
@@ -35,12 +35,12 @@ pub(super) enum KeySegment {
     Server,
 }
 
-/// What a key takes.
+/// The kind of value that a key takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ValueKind {
     /// A text, a word or a duration.
     Text,
-    /// A number, or true and false.
+    /// A number or a boolean.
     Plain,
     /// A list or a table.
     Compound,
@@ -49,7 +49,7 @@ pub(super) enum ValueKind {
 }
 
 impl ConfigKey {
-    /// Tells whether `path` is the place of this key.
+    /// Returns whether `path` is the path of this key.
     pub(super) fn has_path(&self, path: &[String]) -> bool {
         self.path.len() == path.len()
             && self.path.iter().zip(path).all(|(step, name)| match step {
@@ -58,7 +58,7 @@ impl ConfigKey {
             })
     }
 
-    /// Tells whether the key stands in a table that need not be there, and then needs others.
+    /// Returns whether the key is in a table that may be absent, such as `listen.tls`.
     pub(super) fn is_in_optional_table(&self) -> bool {
         let name = |step: &KeySegment| match step {
             KeySegment::Name(name) => name.clone(),
@@ -68,7 +68,7 @@ impl ConfigKey {
         !self.path.contains(&KeySegment::Server) && find(&table).is_some_and(|table| table.has_keys)
     }
 
-    /// Returns the key as it is written in documentation, with `NAME` for a server's name.
+    /// Returns the key as documentation writes it, with `NAME` for the name of a server.
     #[cfg(test)]
     pub(super) fn name(&self) -> String {
         let steps = self.path.iter().map(|step| match step {
@@ -84,7 +84,7 @@ pub(super) fn find(path: &[String]) -> Option<&'static ConfigKey> {
     KEYS.iter().find(|key| key.has_path(path))
 }
 
-/// Returns the names of the sections: what stands before the first point of a key.
+/// Returns the names of the sections: the first parts of the keys.
 pub(super) fn sections() -> impl Iterator<Item = &'static str> {
     let mut last = "";
     KEYS.iter().filter_map(move |key| match key.path.first() {
@@ -97,7 +97,7 @@ pub(super) fn sections() -> impl Iterator<Item = &'static str> {
 }
 
 fn collect(schema: &Value, path: &mut Vec<KeySegment>, keys: &mut Vec<ConfigKey>) {
-    // Of a section, and of the table with all servers, only what is in them.
+    // A section, and the table of all servers, are not keys; only their contents are.
     let is_key = path.len() > 1 && !matches!(path.last(), Some(KeySegment::Server));
     let children = schema["properties"].as_object();
     let servers = Some(&schema["additionalProperties"]).filter(|server| server.is_object());
@@ -126,7 +126,7 @@ fn kind(schema: &Value) -> ValueKind {
     match schema["type"].as_str() {
         Some("integer" | "number" | "boolean") => ValueKind::Plain,
         Some("array" | "object") => ValueKind::Compound,
-        // Words that have descriptions are `oneOf`.
+        // Words with descriptions have `oneOf` and no `type`.
         Some(_) | None => ValueKind::Text,
     }
 }

@@ -1,4 +1,4 @@
-//! How long a connection is kept that nobody uses: `servers.NAME.lifecycle`.
+//! The time that an idle connection is kept: `servers.NAME.lifecycle`.
 
 use std::{fmt, time::Duration};
 
@@ -14,29 +14,29 @@ use super::{
     schema::DurationSchema,
 };
 
-/// What is expected where none is.
+/// The expected type in serde's messages about another value.
 pub(super) const EXPECTED: &str = "a lifecycle";
 
-/// How one is written.
+/// The help that shows how to write a lifecycle.
 pub(super) const EXAMPLES: &str =
     "write \"keep-alive\", \"ephemeral\" or { mode = \"keep-alive\", idle_timeout = \"1h\" }";
 
-/// How long a connection is kept that nobody uses. Source: seed 000, "Server lifecycle".
+/// The time that an idle connection is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LifecycleConfig {
-    /// For `pool.idle_timeout`.
+    /// The time of `pool.idle_timeout`.
     #[default]
     Pooled,
     /// For ever, or for a time of its own.
     KeepAlive {
-        /// How long; for ever when absent.
+        /// The time; `None` is for ever.
         idle_timeout: Option<Duration>,
     },
-    /// Not at all: it is closed after its last answer.
+    /// No time: the connection is closed after its last answer.
     Ephemeral,
 }
 
-/// [`LifecycleConfig`] as it stands in the file: a name, or a table with the name as `mode`.
+/// [`LifecycleConfig`] as written in the file: a word, or a table with the word as `mode`.
 pub(super) struct LifecycleValue {
     mode: Mode,
     idle_timeout: Option<Duration>,
@@ -48,7 +48,7 @@ pub(super) struct LifecycleValue {
 enum Mode {
     /// For ever, or for `idle_timeout`.
     KeepAlive,
-    /// Not beyond its last answer.
+    /// Until its last answer.
     Ephemeral,
 }
 
@@ -56,10 +56,10 @@ enum Mode {
 #[serde(deny_unknown_fields)]
 #[schemars(inline)]
 struct Table {
-    /// For how long.
+    /// The kind of lifecycle.
     #[schemars(with = "Mode")]
     mode: NamedValue<Mode>,
-    /// After how long one with `keep-alive` is closed; without it, never.
+    /// The time after which an idle `keep-alive` connection is closed; without it, never.
     #[schemars(with = "DurationSchema")]
     #[serde(default, deserialize_with = "duration::deserialize_some")]
     idle_timeout: Option<Duration>,
@@ -109,13 +109,13 @@ impl<'de> Deserialize<'de> for LifecycleValue {
     }
 }
 
-/// Returns the lifecycle of a server that is started so.
+/// Returns the lifecycle of a server with this start policy.
 pub(super) fn of(
     found: Option<Spanned<LifecycleValue>>,
     start: StartPolicy,
 ) -> Result<LifecycleConfig, ConfigProblem> {
     let Some(found) = found else {
-        // One that is connected before anybody asks is meant to be there.
+        // A server that is connected before the first request is meant to stay connected.
         return Ok(match start {
             StartPolicy::Lazy => LifecycleConfig::Pooled,
             StartPolicy::Eager | StartPolicy::Prewarm => {

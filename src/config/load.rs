@@ -1,4 +1,4 @@
-//! From TOML text to [`Config`], or to a diagnostic that points at the offending text.
+//! The loader: from TOML text to [`Config`], or to a diagnostic at the offending text.
 
 use std::{
     collections::BTreeMap,
@@ -32,7 +32,7 @@ use crate::{files, name::ServerName};
 ///
 /// # Errors
 ///
-/// [`LoadError`] when the file cannot be read or says something that is not meant.
+/// [`LoadError`] if the file cannot be read or has a mistake.
 pub fn file(path: &Path) -> Result<Config, LoadError> {
     let text = text(path)?;
     parse(&text).map_err(|problem| LoadError::Content(Box::new(problem.locate(path, &text))))
@@ -45,9 +45,9 @@ pub(super) fn text(path: &Path) -> Result<String, LoadError> {
     decoded(path, &bytes)
 }
 
-/// Returns the text that these bytes of the file at `path` are.
+/// Decodes the bytes of the file at `path`.
 pub(super) fn decoded(path: &Path, bytes: &[u8]) -> Result<String, LoadError> {
-    // Editors may mark the beginning of a file; it means nothing.
+    // Some editors begin a file with a byte order mark, which has no meaning.
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     std::str::from_utf8(bytes).map(str::to_owned).map_err(|error| {
         let at = error.valid_up_to();
@@ -57,16 +57,16 @@ pub(super) fn decoded(path: &Path, bytes: &[u8]) -> Result<String, LoadError> {
     })
 }
 
-/// Checks a text as if it were the file at `path`, which need not be there.
+/// Checks `text` as the content of the file at `path`, which need not exist.
 ///
 /// # Errors
 ///
-/// [`LoadError::Content`] when the text says something that is not meant.
+/// [`LoadError::Content`] if the text has a mistake.
 pub fn content(path: &Path, text: &str) -> Result<Config, LoadError> {
     parse(text).map_err(|problem| LoadError::Content(Box::new(problem.locate(path, text))))
 }
 
-/// Why there is no configuration.
+/// The error of loading a configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// The file cannot be read.
@@ -74,38 +74,38 @@ pub enum LoadError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The file says something that is not meant.
+    /// The file has a mistake.
     #[error("{0}")]
     Content(Box<Diagnostic>),
 }
 
-/// Everything that a configuration file can say.
+/// All sections of a configuration file.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(title = "Configuration of metamcp")]
 pub(super) struct ConfigFile {
-    /// How the service as a whole behaves.
+    /// The behaviour of the service as a whole.
     service: ServiceTable,
-    /// Where clients and operators reach it.
+    /// The addresses for clients and operators.
     listen: ListenTable,
-    /// How many connections to servers there may be, and for how long.
+    /// The number and lifetime of connections to servers.
     pool: pool::PoolTable,
-    /// When a server that fails is left alone.
+    /// The circuit breakers, which leave failing servers alone.
     breaker: BreakerTable,
-    /// How servers are watched.
+    /// The liveness checks of servers.
     health: HealthTable,
-    /// What the view `meta` shows of itself.
+    /// The meta-tools of the view `meta`.
     tools: tools::ToolsTable,
-    /// How tools are searched for.
+    /// The search for tools.
     search: search::SearchTable,
-    /// What is remembered of servers that are not connected.
+    /// The lists that are kept of servers without a connection.
     catalog: catalog::CatalogTable,
-    /// What is kept of calls that go on by themselves.
+    /// The calls that continue without their caller.
     tasks: tasks::TasksTable,
-    /// Which servers may be added on request; without it, none.
+    /// The servers that may be added on request; without it, none.
     #[schemars(with = "provision::ProvisionTable")]
     provision: Option<provision::ProvisionTable>,
     /// The servers, by name.
@@ -113,36 +113,36 @@ pub(super) struct ConfigFile {
     servers: BTreeMap<Spanned<String>, server::ServerTable>,
 }
 
-/// [`ServiceConfig`] with the places of the keys that other rules look at.
+/// [`ServiceConfig`] as written in the file, with the places of keys that other rules check.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(inline)]
 struct ServiceTable {
-    /// How long a request may stay silent; progress starts the time anew.
+    /// The longest silence of a request. Progress restarts the time.
     #[schemars(with = "DurationSchema", extend("default" = duration_text(defaults::REQUEST_TIMEOUT)))]
     request_timeout: Option<Spanned<Span>>,
-    /// How long a request may take in all.
+    /// The longest total time of a request.
     #[schemars(with = "DurationSchema", extend("default" = duration_text(defaults::MAX_TOTAL_TIMEOUT)))]
     max_total_timeout: Option<Span>,
-    /// How long running requests may go on after a stop was asked for.
+    /// The time that running requests may continue after a stop was requested.
     #[schemars(with = "DurationSchema", extend("default" = duration_text(defaults::SHUTDOWN_TIMEOUT)))]
     shutdown_timeout: Option<Span>,
-    /// How long a tool may be silent before a client that gave a progress token is sent progress by
-    /// the service; "0s" is never.
+    /// The silence of a tool after which metamcp itself sends progress to a client that gave a
+    /// progress token; "0s" is never.
     #[serde(deserialize_with = "duration::deserialize_or_off")]
     #[schemars(with = "DurationOrOff", extend("default" = duration_text(defaults::PROGRESS_BEAT)))]
     progress_beat: Option<Option<Duration>>,
-    /// After how long without a client, a request of an operator, a call or a task the service ends
-    /// by itself; "0s" is never.
+    /// The time without a client, operator request, call or task after which the service exits;
+    /// "0s" is never.
     #[serde(deserialize_with = "duration::deserialize_or_off")]
     #[schemars(with = "DurationOrOff", extend("default" = "0s"))]
     idle_exit: Option<Option<Duration>>,
-    /// What is logged.
+    /// The log level.
     #[schemars(with = "LogLevel", extend("default" = "info"))]
     log_level: Option<NamedValue<LogLevel>>,
-    /// How many bytes messages may take, over all clients together: those that wait to be written, that
-    /// are being read, and results that are kept. Without it, half of the memory limit of the service's
-    /// control group, or 256 MiB where there is no limit.
+    /// The bytes that messages of all clients together may take: those that wait to be written,
+    /// those that are being read, and kept results. Without it, half of the memory limit of the
+    /// service's control group, or 256 MiB if there is no limit.
     #[schemars(with = "usize", range(min = defaults::MEMORY_RANGE.0, max = defaults::MEMORY_RANGE.1))]
     memory_max: Option<Spanned<i64>>,
 }
@@ -156,76 +156,76 @@ impl<'de> Deserialize<'de> for Span {
     }
 }
 
-/// [`ListenConfig`] with the places of the keys that other rules look at.
+/// [`ListenConfig`] as written in the file, with the places of keys that other rules check.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(inline)]
 struct ListenTable {
-    /// The address for clients, on loopback unless both `tls` and `token` are set; a socket from
+    /// The address for clients, on loopback unless both `tls` and `token` are set. A socket from
     /// systemd takes precedence.
     #[schemars(with = "Addresses", extend("default" = defaults::HTTP_ADDRESS.to_string()))]
     http: Option<Spanned<SocketAddr>>,
-    /// The service speaks TLS with these; without them, plain HTTP.
+    /// The certificate and key for TLS; without them, the service speaks plain HTTP.
     #[schemars(with = "tls::TlsTable")]
     tls: Option<Spanned<tls::TlsTable>>,
-    /// The token that clients must bring in `Authorization: Bearer TOKEN`, of at least 16 characters:
-    /// `credential:NAME` or `env:NAME`. Without it, whoever reaches the address is answered.
+    /// The token of at least 16 characters that clients must send in `Authorization: Bearer TOKEN`:
+    /// `credential:NAME` or `env:NAME`. Without it, metamcp answers every client.
     #[schemars(with = "String", regex(pattern = "^(credential:[^./][^/]*|env:[^=]+)$"))]
     token: Option<Spanned<String>>,
-    /// The control socket, an absolute path; a socket from systemd takes precedence. Without it, one
-    /// in the runtime directory.
+    /// The control socket, an absolute path. A socket from systemd takes precedence. Without it, a
+    /// socket in the runtime directory.
     #[schemars(with = "String", regex(pattern = "^/"), length(max = defaults::SOCKET_PATH_BYTES_MAX))]
     control: Option<Spanned<PathBuf>>,
-    /// The group whose members may use the control socket, besides root and the user of the service.
+    /// The group that may use the control socket, besides root and the user of the service.
     #[schemars(with = "String", regex(pattern = "^[A-Za-z0-9_][A-Za-z0-9_.-]*$"), length(max = defaults::GROUP_NAME_BYTES_MAX))]
     control_group: Option<Spanned<String>>,
-    /// Whether what the control socket answers is answered at `POST /rpc` too.
+    /// If `true`, metamcp also answers at `POST /rpc` what it answers on the control socket.
     rpc: bool,
     /// The view at `/`: `direct`, `meta`, or `passthrough:SERVER`.
     #[schemars(with = "RootWord", extend("default" = "direct"))]
     root: Option<Spanned<RootView>>,
-    /// Names in the `HostLauncher` header that are served besides loopback ones, without port.
+    /// The names that metamcp serves in the `Host` header besides loopback names, without port.
     #[schemars(with = "Vec<String>", inner(regex(pattern = "^([^:/ ]+|[0-9a-fA-F:.]+)$")))]
     allowed_hosts: Vec<Spanned<String>>,
-    /// Origins of web pages that are served besides loopback ones.
+    /// The origins of web pages that metamcp serves besides loopback origins.
     #[schemars(with = "Vec<String>", inner(regex(pattern = "^[^:/ ]+://[^/ ]+$")))]
     allowed_origins: Vec<Spanned<String>>,
-    /// How long a stream to a client may be silent before it gets a comment.
+    /// The silence on a stream to a client after which metamcp sends a comment.
     #[schemars(with = "DurationSchema", extend("default" = duration_text(defaults::KEEP_ALIVE)))]
     keep_alive: Option<Span>,
-    /// How long an answer may take before it is sent as a stream of events and not as JSON; "0s"
-    /// sends all that way.
+    /// The time after which metamcp sends an answer as a stream of events and not as JSON; "0s"
+    /// sends every answer as a stream.
     #[serde(deserialize_with = "duration::deserialize_or_off")]
     #[schemars(with = "DurationOrOff", extend("default" = duration_text(defaults::STREAM_AFTER)))]
     stream_after: Option<Option<Duration>>,
-    /// How long a client may take nothing of what is written to it before its connection is cut.
+    /// The longest time in which a client reads nothing before metamcp cuts its connection.
     #[schemars(with = "DurationSchema", extend("default" = duration_text(defaults::WRITE_TIMEOUT)))]
     write_timeout: Option<Span>,
-    /// Which session ids clients must send.
+    /// The session ids that clients must send.
     #[schemars(with = "SessionMode", extend("default" = "lenient"))]
     session: Option<Spanned<NamedValue<SessionMode>>>,
-    /// `credential:NAME` with at least 32 bytes to sign session ids with; without it, a key in the
-    /// state directory.
+    /// `credential:NAME` with at least 32 bytes to sign session ids; without it, a key in the state
+    /// directory.
     #[schemars(with = "String", regex(pattern = "^credential:[^./][^/]*$"))]
     session_key: Option<Spanned<String>>,
-    /// After how long a session is forgotten that has no stream and no request.
+    /// The time after which metamcp forgets a session that has no stream and no request.
     #[schemars(with = "DurationSchema", extend("default" = duration_text(defaults::SESSION_TIMEOUT)))]
     session_timeout: Option<Span>,
-    /// Whether a POST is always answered with one JSON body and never with a stream of events.
+    /// If `true`, metamcp always answers a POST with one JSON body, never with a stream of events.
     json_response: bool,
-    /// Whether HTTP with SSE is served too, for clients that speak only protocol version 2024-11-05.
+    /// If `true`, metamcp also serves HTTP with SSE, for clients with only version 2024-11-05.
     legacy_sse: bool,
 }
 
-/// [`BreakerConfig`] with the place of the key that has a bound.
+/// [`BreakerConfig`] as written in the file, with the place of the key that has a bound.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(inline)]
 struct BreakerTable {
-    /// After how many failures in a row a server is left alone; 0 is never.
+    /// The number of failures in a row that opens the breaker of a server; 0 is never.
     #[schemars(with = "u32", range(min = 0, max = defaults::FAILURE_THRESHOLD_MAX), extend("default" = defaults::FAILURE_THRESHOLD))]
     failure_threshold: Option<Spanned<i64>>,
-    /// For how long it is left alone before one request reaches it again.
+    /// The time that a breaker stays open. Then one request reaches the server.
     #[schemars(with = "DurationSchema", extend("default" = duration_text(defaults::BREAKER_COOLDOWN)))]
     cooldown: Option<Span>,
 }
@@ -235,7 +235,7 @@ fn parse(text: &str) -> Result<Config, ConfigProblem> {
     checked(toml::from_str(text).map_err(|error| from_toml(&error, text))?)
 }
 
-/// Checks what a file says, and what is said over it.
+/// Checks the content of a file, with variables and flags merged in.
 pub(super) fn checked(file: ConfigFile) -> Result<Config, ConfigProblem> {
     let service = service(file.service)?;
     let breaker = breaker(file.breaker)?;
@@ -252,7 +252,7 @@ pub(super) fn checked(file: ConfigFile) -> Result<Config, ConfigProblem> {
         Some(table) => table.checked(declare, &servers)?,
         None => ProvisionConfig::default(),
     };
-    // Those that may come must fit in as well as those that are there.
+    // The pool needs room for the servers that may be provisioned as well.
     let mut all = servers.clone();
     all.extend(
         provision.servers.iter().map(|(name, found)| (name.clone(), Arc::clone(&found.server))),
@@ -299,7 +299,7 @@ pub(super) fn checked(file: ConfigFile) -> Result<Config, ConfigProblem> {
     Ok(Config { service, listen, pool, breaker, tools, search, catalog, tasks, provision, servers })
 }
 
-/// Checks one table of a server, and its name.
+/// Checks the table of one server, and its name.
 fn declared(
     name: &Spanned<String>,
     table: server::ServerTable,
@@ -323,7 +323,7 @@ fn declared(
     Ok((name, server))
 }
 
-/// Tells whether a URL leads to our own port, under whatever name of this host.
+/// Returns whether a URL leads to the service's own port, under any name of this host.
 pub(crate) fn is_own_port(url: &hyper::Uri, ours: SocketAddr) -> bool {
     let host = url.host().unwrap_or_default().trim_matches(['[', ']']);
     let is_local = host.eq_ignore_ascii_case("localhost")
@@ -344,7 +344,7 @@ fn service(table: ServiceTable) -> Result<ServiceConfig, ConfigProblem> {
             ));
         }
         Some(silent) => silent.into_inner().0,
-        // A short bound for the whole shortens the default for silence.
+        // A short `max_total_timeout` shortens the default of `request_timeout`.
         None => defaults.request_timeout.min(in_all),
     };
     Ok(ServiceConfig {
@@ -443,13 +443,13 @@ fn root(
     Ok(view)
 }
 
-/// Returns what a good text says.
+/// Returns the configuration of a valid text.
 #[cfg(test)]
 pub(crate) fn parsed(text: &str) -> Config {
     tests::good(text)
 }
 
-/// Returns what is wrong with a text, if anything is.
+/// Checks a text, and returns its diagnostic as the error.
 #[cfg(test)]
 pub(super) fn parsed_or_not(text: &str) -> Result<(), String> {
     let wrong = |problem: ConfigProblem| problem.locate(Path::new("c.toml"), text).to_string();

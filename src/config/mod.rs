@@ -1,8 +1,8 @@
-//! Everything that an operator can say, checked before anything runs.
+//! The configuration of the service, checked before anything runs.
 //!
-//! [`load`] turns a TOML file into a [`Config`] or into a [`Diagnostic`] that points at the
-//! offending text. A key that is not known is an error, so none can be read and ignored.
-//! Knows nothing of sockets, processes or the clock.
+//! [`load`] turns a TOML file into a [`Config`], or into a [`Diagnostic`] that points at the
+//! offending text. An unknown key is an error, so metamcp never ignores one. This module does not
+//! use sockets, processes or the clock.
 
 use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
@@ -66,58 +66,58 @@ use crate::name::ServerName;
 /// The whole configuration.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Config {
-    /// How the service as a whole behaves: `[service]`.
+    /// `[service]`: the behaviour of the service as a whole.
     pub service: ServiceConfig,
-    /// Where clients reach it: `[listen]`.
+    /// `[listen]`: the addresses for clients and operators.
     pub listen: ListenConfig,
-    /// How many connections there may be, and for how long: `[pool]`.
+    /// `[pool]`: the number and lifetime of connections to servers.
     pub pool: PoolConfig,
-    /// When a server that fails is left alone: `[breaker]`.
+    /// `[breaker]`: the circuit breakers of servers.
     pub breaker: BreakerConfig,
-    /// What the view `meta` shows of itself: `[tools]`.
+    /// `[tools]`: the meta-tools of the view `meta`.
     pub tools: ToolsConfig,
-    /// How tools are searched for: `[search]`.
+    /// `[search]`: the search for tools.
     pub search: SearchConfig,
-    /// What is remembered of servers that are not connected: `[catalog]`.
+    /// `[catalog]`: the lists that are kept of servers without a connection.
     pub catalog: CatalogConfig,
-    /// What is kept of calls that go on by themselves: `[tasks]`.
+    /// `[tasks]`: the calls that continue without their caller.
     pub tasks: TasksConfig,
-    /// Which servers may be added while the service runs: `[provision]`.
+    /// `[provision]`: the servers that may be added while the service runs.
     pub provision: ProvisionConfig,
-    /// The declared servers: `[servers.NAME]`.
+    /// `[servers.NAME]`: the declared servers.
     pub servers: BTreeMap<ServerName, Arc<ServerConfig>>,
 }
 
-/// How the service as a whole behaves.
+/// The behaviour of the service as a whole.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServiceConfig {
-    /// How long a request may stay silent. Progress starts the time anew.
+    /// The longest silence of a request. Progress restarts the time.
     pub request_timeout: Duration,
-    /// How long a request may take in all, progress or not.
+    /// The longest total time of a request, with or without progress.
     pub max_total_timeout: Duration,
-    /// How long running requests may go on after a stop was asked for.
+    /// The time that running requests may continue after a stop was requested.
     pub shutdown_timeout: Duration,
-    /// How long a tool may be silent before its client is sent progress of ours; `None` is never.
+    /// The silence of a tool after which metamcp sends its client progress; `None` is never.
     pub progress_beat: Option<Duration>,
-    /// How long the service may be of no use to anybody before it ends by itself: `Some(None)` is for
-    /// ever, as is `None`, where nothing is said, unless a command has started the service.
+    /// The time without a client, operator request, call or task after which the service exits;
+    /// `Some(None)` is never. `None` is not set: never, unless a command has started the service.
     pub idle_exit: Option<Option<Duration>>,
-    /// What is logged.
+    /// The log level.
     pub log_level: LogLevel,
-    /// How many bytes messages may take, over all clients together; `None` is a share of the memory
+    /// The bytes that messages of all clients together may take; `None` is a share of the memory
     /// limit of the service's control group.
     pub memory_max: Option<usize>,
 }
 
-/// How much is logged.
+/// The amount of logging.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum LogLevel {
-    /// Only what an operator must act on.
+    /// Only failures that require an operator.
     Error,
-    /// Also what is degraded.
+    /// Also degraded operation.
     Warn,
-    /// Also one line per change of a server's life.
+    /// Also one line per change of a server's state.
     Info,
     /// Also one line per request.
     Debug,
@@ -125,47 +125,47 @@ pub enum LogLevel {
     Trace,
 }
 
-/// Where clients reach the service. Sockets that systemd passes in take precedence.
+/// The addresses of the service. Sockets that systemd passes take precedence.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListenConfig {
-    /// The TCP address of the HTTP edge; port 0 lets the system choose.
+    /// The TCP address of the HTTP listener; with port 0, the system chooses the port.
     pub http: SocketAddr,
-    /// Where certificate and key are; `None` serves plain HTTP.
+    /// The locations of certificate and key; `None` serves plain HTTP.
     pub tls: Option<TlsConfig>,
-    /// Where the token is that clients must bring; `None` asks for nothing.
+    /// The location of the token that clients must send; `None` requires no token.
     pub token: Option<TokenLocation>,
-    /// The path of the control socket; `None` chooses the runtime directory.
+    /// The path of the control socket; `None` is a path in the runtime directory.
     pub control: Option<PathBuf>,
-    /// The group whose members may use the control socket besides root and our own user.
+    /// The group that may use the control socket, besides root and the user of the service.
     pub control_group: Option<String>,
-    /// What the control socket answers is answered at `POST /rpc` of the HTTP edge, too.
+    /// If `true`, `POST /rpc` of the HTTP listener answers what the control socket answers.
     pub rpc: bool,
     /// The view at `/` and `/mcp`.
     pub root: RootView,
-    /// Values of the `HostLauncher` header that are served besides loopback names, without port.
+    /// The names accepted in the `Host` header besides loopback names, without port.
     pub allowed_hosts: Vec<String>,
-    /// Values of the `SettingOrigin` header that are served besides loopback origins.
+    /// The values accepted in the `Origin` header besides loopback origins.
     pub allowed_origins: Vec<String>,
-    /// How long a stream may be silent before a comment keeps it alive.
+    /// The silence on a stream after which metamcp sends a comment to keep it alive.
     pub keep_alive: Duration,
-    /// How long an answer may take before it is sent as a stream; `None` sends all that way at once.
+    /// The time after which an answer is sent as a stream; `None` sends every answer as a stream.
     pub stream_after: Option<Duration>,
-    /// How long a client may take nothing of what is written to it.
+    /// The time in which a client may read nothing of what metamcp writes.
     pub write_timeout: Duration,
-    /// What session ids mean, and for how long.
+    /// The meaning and lifetime of session ids.
     pub session: SessionConfig,
-    /// Every POST is answered with one JSON body, where the client takes one.
+    /// If `true`, every POST is answered with one JSON body, if the client accepts it.
     pub json_response: bool,
-    /// HTTP with SSE, the transport of protocol version 2024-11-05, is served too.
+    /// If `true`, HTTP with SSE, the transport of protocol version 2024-11-05, is served too.
     pub legacy_sse: bool,
 }
 
-/// When a server that fails is left alone, and for how long. Each server has a breaker of its own.
+/// The settings of the circuit breaker that each server has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BreakerConfig {
-    /// How many failures in a row it takes; 0 is never.
+    /// The number of failures in a row that opens the breaker; 0 is never.
     pub failure_threshold: u32,
-    /// How long no request reaches the server then; after it, one does.
+    /// The time that the breaker stays open. Then one request reaches the server.
     pub cooldown: Duration,
 }
 
@@ -175,7 +175,7 @@ pub struct BreakerConfig {
 pub enum RootView {
     /// All servers, their tools as `server__tool`.
     Direct,
-    /// All servers behind a handful of tools that find and call theirs.
+    /// All servers behind a few tools that find and call theirs.
     Meta,
     /// One server, unprefixed: `passthrough:NAME`.
     Passthrough(ServerName),

@@ -1,4 +1,4 @@
-//! Keys whose value is one word of several, with an error that tells which.
+//! Keys with one of several words as value, and an error that lists the words.
 
 use std::{fmt, marker::PhantomData};
 
@@ -7,7 +7,7 @@ use serde::{
     de::{self, Visitor, value::StrDeserializer},
 };
 
-/// What stands before the words in the message for a value that is none, so that it is known.
+/// The start of serde's message for another value, by which `toml_messages` recognizes it.
 pub(super) const EXPECTED: &str = "one of the words";
 
 /// A word that names one value of `T`.
@@ -27,7 +27,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for Found<T> {
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(EXPECTED)?;
-        // Only serde knows them all: it names them for a word that is none.
+        // Only serde knows all words: its error for an unknown word lists them.
         let none = T::deserialize(StrDeserializer::<de::value::Error>::new(""));
         let message = none.err().map(|error| error.to_string()).unwrap_or_default();
         let words = message.split('`').skip(3).step_by(2);

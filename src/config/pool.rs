@@ -1,4 +1,4 @@
-//! How many connections there may be, and for how long: `[pool]`.
+//! The number and lifetime of connections: `[pool]`.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -14,18 +14,18 @@ use super::{
 };
 use crate::name::ServerName;
 
-/// How many connections to servers there may be, all servers together, and for how long.
+/// The number and lifetime of connections to servers, all servers together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolConfig {
-    /// How many there may be.
+    /// The largest number of connections.
     pub size: usize,
-    /// How many more there may be for those who have waited for [`PoolConfig::reserve_timeout`].
+    /// The number of further connections, for requests that waited [`PoolConfig::reserve_timeout`].
     pub reserve_size: usize,
-    /// How long a request waits before it may have one of the reserve.
+    /// The time that a request waits before it may use the reserve.
     pub reserve_timeout: Duration,
-    /// How many are kept although nobody uses them; below [`PoolConfig::size`].
+    /// The number of idle connections that are kept; less than [`PoolConfig::size`].
     pub min_size: usize,
-    /// How long one is kept that nobody uses; for ever when absent.
+    /// The time after which an idle connection is closed; `None` is never.
     pub idle_timeout: Option<Duration>,
 }
 
@@ -41,7 +41,7 @@ impl Default for PoolConfig {
     }
 }
 
-/// [`PoolConfig`] with the places of the keys that other rules look at.
+/// [`PoolConfig`] as written in the file, with the places of keys that other rules check.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(inline)]
@@ -49,24 +49,24 @@ pub(super) struct PoolTable {
     /// How many connections to servers there may be.
     #[schemars(with = "usize", range(min = 1, max = defaults::POOL_SIZE_MAX), extend("default" = defaults::POOL_SIZE))]
     size: Option<Spanned<usize>>,
-    /// How many more there may be for requests that have waited for `reserve_timeout`.
+    /// The number of further connections, for requests that have waited for `reserve_timeout`.
     #[schemars(with = "usize", range(min = 0, max = defaults::POOL_SIZE_MAX), extend("default" = defaults::POOL_RESERVE_SIZE))]
     reserve_size: Option<Spanned<usize>>,
-    /// How long a request waits before it may have one of the reserve.
+    /// The time that a request waits before it may use the reserve.
     #[serde(deserialize_with = "duration::deserialize_some")]
     #[schemars(with = "DurationSchema", extend("default" = duration_text(defaults::POOL_RESERVE_TIMEOUT)))]
     reserve_timeout: Option<Duration>,
-    /// How many idle connections are kept, those that were used last; less than `size`.
+    /// The number of idle connections that are kept, those used last; less than `size`.
     #[schemars(with = "usize", range(min = 0, max = defaults::POOL_SIZE_MAX - 1), extend("default" = defaults::POOL_MIN_SIZE))]
     min_size: Option<Spanned<usize>>,
-    /// After how long an idle connection is closed; "0s" is never.
+    /// The time after which an idle connection is closed; "0s" is never.
     #[serde(deserialize_with = "duration::deserialize_or_off")]
     #[schemars(with = "DurationOrOff", extend("default" = duration_text(defaults::POOL_IDLE_TIMEOUT)))]
     idle_timeout: Option<Option<Duration>>,
 }
 
 impl PoolTable {
-    /// Checks the table, and that there is room for the servers.
+    /// Checks the table, and that the pool has room for all servers.
     pub(super) fn into_pool(
         self,
         servers: &BTreeMap<ServerName, Arc<ServerConfig>>,
@@ -105,7 +105,7 @@ impl PoolTable {
     }
 }
 
-/// Servers that are to be connected always must not leave the others without room.
+/// Checks that servers that stay connected leave room for the others.
 fn room_for_all(
     pool: &PoolConfig,
     place: Option<std::ops::Range<usize>>,

@@ -1,4 +1,4 @@
-//! Which servers may be added while the service runs: `[provision]`.
+//! The servers that may be added while the service runs: `[provision]`.
 
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
@@ -16,24 +16,24 @@ use super::{
 };
 use crate::name::ServerName;
 
-/// Which servers may be added while the service runs. Only these: nothing that a client says makes
-/// the service run a program that is not declared here or under `[servers]`.
+/// The servers that may be added while the service runs. A client cannot make the service run a
+/// program that is declared neither here nor under `[servers]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProvisionConfig {
-    /// Whether any is.
+    /// `true` if servers may be added.
     pub is_enabled: bool,
-    /// How likely it must be that a server is the one that was meant, for it to be started unseen.
+    /// The lowest confidence, from 0 to 1, in a match at which metamcp starts the server.
     pub min_confidence: f64,
-    /// Whose servers may be started unseen.
+    /// The rules for namespaces from which metamcp may start servers.
     pub trusted: Vec<TrustRule>,
     /// The servers: `[provision.servers.NAME]`.
     pub servers: BTreeMap<ServerName, Arc<Provisionable>>,
-    /// Where others are looked for, which are suggested and never started; nowhere when absent.
+    /// The registry in which metamcp looks for other servers, to suggest and never to start.
     pub registry: Option<RegistryConfig>,
 }
 
 impl Default for ProvisionConfig {
-    /// What an absent table means: nothing can be provisioned.
+    /// Returns the meaning of an absent table: nothing can be provisioned.
     fn default() -> Self {
         Self {
             is_enabled: false,
@@ -48,22 +48,22 @@ impl Default for ProvisionConfig {
 /// A server that may be added while the service runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Provisionable {
-    /// How to reach it, as of any server.
+    /// The settings that every server has.
     pub server: Arc<ServerConfig>,
-    /// Whose it is; one that says nothing is nobody's, and trusted by no rule.
+    /// The owner of the server. No rule trusts a server without one.
     pub namespace: Option<Namespace>,
-    /// What it is for.
+    /// The purpose of the server.
     pub description: String,
-    /// By which words it is found besides those.
+    /// Further words by which the server is found.
     pub keywords: Vec<String>,
 }
 
-/// Whose server it is, as in `@modelcontextprotocol/server-git` or `internal/github`.
+/// The owner of a server, as in `@modelcontextprotocol/server-git` or `internal/github`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Namespace(String);
 
 impl Namespace {
-    /// Returns it as it is written.
+    /// Returns the namespace as written.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -78,14 +78,14 @@ impl fmt::Display for Namespace {
 /// A rule that trusts servers by their namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TrustRule {
-    /// All below a scope: `@scope/*`. Without the star.
+    /// All namespaces below a scope, `@scope/*`, without the star.
     Below(String),
     /// One namespace.
     Exactly(String),
 }
 
 impl TrustRule {
-    /// Tells whether the rule trusts `namespace`. Upper and lower case are told apart.
+    /// Returns whether the rule trusts `namespace`. Case matters.
     pub fn covers(&self, namespace: &Namespace) -> bool {
         match self {
             Self::Below(scope) => {
@@ -108,33 +108,33 @@ impl fmt::Display for TrustRule {
 /// A registry of MCP servers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RegistryConfig {
-    /// What stands before `/v0/servers`.
+    /// The part of its URL before `/v0/servers`.
     pub url: Uri,
-    /// For how long an answer of it is good.
+    /// The time that its answers stay valid.
     pub ttl: Duration,
 }
 
-/// [`ProvisionConfig`] as it stands in the file.
+/// [`ProvisionConfig`] as written in the file.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(inline)]
 pub(super) struct ProvisionTable {
-    /// Whether servers may be added on request.
+    /// If `true`, servers may be added on request.
     #[schemars(with = "bool", extend("default" = true))]
     enabled: Option<bool>,
-    /// How sure it must be, from 0 to 1, that a server is the one that was meant, for it to be
-    /// started.
+    /// The confidence, from 0 to 1, that a server is the one that was meant. metamcp starts no
+    /// server below it.
     #[schemars(with = "f64", range(min = 0, max = 1), extend("default" = defaults::PROVISION_CONFIDENCE_MIN))]
     min_confidence: Option<Spanned<f64>>,
-    /// Whose servers may be started: namespaces (`internal/github`), or all below one
-    /// (`@modelcontextprotocol/*`).
+    /// The namespaces from which metamcp may start servers: one (`internal/github`), or all below
+    /// one (`@modelcontextprotocol/*`).
     #[schemars(with = "Vec<String>", length(max = defaults::TRUSTED_MAX), inner(regex(pattern = schema::TRUST)), extend("default" = []))]
     trusted: Option<Spanned<Vec<Spanned<String>>>>,
     /// The servers that may be added, by name.
     #[schemars(with = "ProvisionableServers")]
     servers: BTreeMap<Spanned<String>, server::ServerTable>,
-    /// A registry of MCP servers to look for others in, which are suggested and never started;
-    /// without it, none is asked.
+    /// A registry of MCP servers in which metamcp looks for others. It suggests them and never
+    /// starts them. Without it, metamcp asks no registry.
     #[schemars(with = "RegistryTable")]
     registry: Option<Spanned<RegistryTable>>,
 }
@@ -143,27 +143,27 @@ pub(super) struct ProvisionTable {
 #[serde(deny_unknown_fields)]
 #[schemars(inline, extend("required" = ["url"]))]
 struct RegistryTable {
-    /// What stands before `/v0/servers`.
+    /// The part of its URL before `/v0/servers`.
     #[schemars(with = "Option<String>", regex(pattern = schema::URL))]
     url: Option<Spanned<String>>,
-    /// For how long its answers are good.
+    /// The time that its answers stay valid.
     #[serde(default, deserialize_with = "duration::deserialize_some")]
     #[schemars(with = "DurationSchema", extend("default" = duration_text(defaults::REGISTRY_TTL)))]
     ttl: Option<Duration>,
 }
 
-/// A server's name and what is declared of it, or what is wrong with them.
+/// The name and settings of a server, or the mistake in them.
 type Declared = Result<(ServerName, Arc<ServerConfig>), ConfigProblem>;
 
-/// How a namespace and a rule for several are written.
+/// The help that shows how to write a trust rule.
 const NAMESPACES: &str = "write a namespace, as in \"internal/github\", or all below one, as in \"@modelcontextprotocol/*\"";
 
-/// How the URL of a registry is written.
+/// The help that shows how to write the URL of a registry.
 const EXAMPLE: &str = "write what stands before `/v0/servers`, as in `https://HOST`";
 
 impl ProvisionTable {
-    /// Checks the table; `declare` checks a server's name and table as those under `[servers]` are,
-    /// which are `declared`.
+    /// Checks the table. `declare` checks the name and table of a server as under `[servers]`, and
+    /// `declared` has the servers that are there.
     pub(super) fn checked(
         self,
         declare: impl Fn(&Spanned<String>, server::ServerTable) -> Declared,
@@ -201,7 +201,7 @@ impl ProvisionTable {
     }
 }
 
-/// Refuses in `[servers]` what only a server that may be provisioned can have.
+/// Refuses keys under `[servers]` that only a server under `[provision.servers]` can have.
 pub(super) fn refuse_provision_keys(table: &server::ServerTable) -> Result<(), ConfigProblem> {
     let keys = [
         ("namespace", table.namespace.as_ref().map(Spanned::span)),
@@ -250,7 +250,7 @@ fn keywords(found: Spanned<Vec<Spanned<String>>>) -> Result<Vec<String>, ConfigP
     found.into_inner().into_iter().map(word).collect()
 }
 
-/// Returns a text with something in it.
+/// Checks that a text has a letter or digit, and at most `most` bytes.
 fn text(key: &str, found: Spanned<String>, most: usize) -> Result<String, ConfigProblem> {
     let text = found.get_ref();
     if !text.chars().any(char::is_alphanumeric) {
@@ -273,7 +273,7 @@ fn namespace(found: Spanned<String>) -> Result<Namespace, ConfigProblem> {
         .help("write one, as in \"internal/github\" or \"@modelcontextprotocol/server-git\""))
 }
 
-/// Parts between slashes, none of them empty: a rule for all below one must mean what it says.
+/// Returns whether `text` has parts between slashes, none of them empty, `.` or `..`.
 fn is_namespace(text: &str) -> bool {
     let is_part = |part: &str| {
         let part = part.strip_prefix('@').unwrap_or(part);
@@ -306,7 +306,7 @@ fn trusted(found: Spanned<Vec<Spanned<String>>>) -> Result<Vec<TrustRule>, Confi
 }
 
 fn confidence(found: Spanned<f64>) -> Result<f64, ConfigProblem> {
-    // What is not a number is in no range.
+    // NaN is in no range.
     if (0.0..=1.0).contains(found.get_ref()) {
         return Ok(found.into_inner());
     }

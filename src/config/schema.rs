@@ -1,7 +1,7 @@
-//! The JSON Schema of the configuration file, made from the types that the file is read into.
+//! The JSON Schema of the configuration file, generated from the types that the file is read into.
 //!
-//! A key cannot be in one and not in the other. What the schema cannot say, rules over several keys
-//! above all, only the loader checks.
+//! So a key cannot be in one and not in the other. The loader alone checks what the schema cannot
+//! express, above all rules over several keys.
 
 use std::{borrow::Cow, time::Duration};
 
@@ -14,13 +14,13 @@ use serde_json::{Value, json};
 use super::{defaults, duration, load::ConfigFile, server};
 use crate::name::ServerName;
 
-/// An URL over HTTP, with TLS or without.
+/// The pattern of an HTTP URL, with TLS or without.
 pub(super) const URL: &str = "^https?://.+";
 
-/// Whose a server is.
+/// The pattern of a namespace.
 pub(super) const NAMESPACE: &str = "^@?[A-Za-z0-9_.-]+(/@?[A-Za-z0-9_.-]+)*$";
 
-/// Whose servers are trusted.
+/// The pattern of a trust rule.
 pub(super) const TRUST: &str = "^@?[A-Za-z0-9_.-]+(/@?[A-Za-z0-9_.-]+)*(/\\*)?$";
 
 /// Returns the JSON Schema, draft 2020-12, of the configuration file.
@@ -31,7 +31,7 @@ pub fn schema() -> Value {
     settings.into_generator().into_root_schema_for::<ConfigFile>().to_value()
 }
 
-/// TOML has no null, and numbers are checked by their range.
+/// Removes `null`, which TOML does not have, and `format`, because ranges check numbers.
 fn tidied(schema: &mut Schema) {
     let Some(found) = schema.as_object_mut() else { return };
     found.remove("format");
@@ -50,12 +50,12 @@ fn tidied(schema: &mut Schema) {
     }
 }
 
-/// Writes a duration as it is written in the file.
+/// Returns a duration as the file writes it.
 pub(super) fn duration_text(duration: Duration) -> String {
     duration::text(duration)
 }
 
-/// A duration within bounds, in milliseconds; `OFF`: zero means never.
+/// A duration within bounds, in milliseconds. With `OFF`, zero means never.
 pub(super) enum BoundedDuration<const LEAST_MS: u64, const MOST_MS: u64, const OFF: bool> {}
 
 /// Any duration.
@@ -64,11 +64,11 @@ pub(super) type DurationSchema = BoundedDuration<1, { ms(duration::LONGEST) }, f
 /// Any duration, or `"0s"` for never.
 pub(super) type DurationOrOff = BoundedDuration<1, { ms(duration::LONGEST) }, true>;
 
-/// How long a finished task is kept.
+/// The time that a finished task is kept.
 pub(super) type TaskExpiry =
     BoundedDuration<{ ms(defaults::TASK_EXPIRY_MIN) }, { ms(duration::LONGEST) }, false>;
 
-/// How long notices wait for more of the same.
+/// The time that notices wait for more of the same.
 pub(super) type DebounceSchema =
     BoundedDuration<1, { ms(defaults::LIST_CHANGED_DEBOUNCE_MAX) }, false>;
 
@@ -107,7 +107,7 @@ impl<const LEAST_MS: u64, const MOST_MS: u64, const OFF: bool> JsonSchema
 fn numbers(least: u64, most: u64) -> String {
     let mut ways = Vec::new();
     let mut from = least;
-    // One way for each number of digits.
+    // One alternative for each number of digits.
     while from <= most {
         let nines = 10_u64.pow(from.checked_ilog10().unwrap_or(0) + 1) - 1;
         let to = nines.min(most);
@@ -117,7 +117,7 @@ fn numbers(least: u64, most: u64) -> String {
     format!("(?:{})", ways.join("|"))
 }
 
-/// As [`numbers`], for two numbers with as many digits.
+/// As [`numbers`], for two bounds with the same number of digits.
 fn of_one_length(least: &str, most: &str) -> String {
     let (Some(first), Some(last)) = (least.chars().next(), most.chars().next()) else {
         return String::new();
@@ -159,7 +159,7 @@ fn of_one_length(least: &str, most: &str) -> String {
     format!("(?:{})", ways.join("|"))
 }
 
-/// Writes a schema for a type that is read as something else.
+/// Declares types that only carry a schema, for fields that serde reads as another type.
 macro_rules! shown_as {
     ($($(#[$doc:meta])* $name:ident = $schema:expr;)+) => {
         $(
@@ -209,7 +209,7 @@ shown_as! {
     /// The servers under `[provision.servers]`.
     ProvisionableServers = |generator| {
         let mut servers = named(generator, &[], &["description"], Some(defaults::PROVISIONABLE_MAX));
-        // Such a server waits to be asked for: that can be said, and nothing else.
+        // Such a server starts on request: `lazy` is the only valid value.
         if let Some(start) = servers
             .ensure_object()
             .get_mut("additionalProperties")
@@ -243,7 +243,7 @@ fn named(
     if !required.is_empty() {
         server_keys.insert("required".to_owned(), json!(required));
     }
-    // One way to reach it, and what only that way has.
+    // One transport, and the keys that only this transport has.
     server_keys.insert(
         "oneOf".to_owned(),
         json!([{ "required": ["command"] }, { "required": ["url"] }, { "required": ["socket"] }]),

@@ -1,4 +1,4 @@
-//! How tools are searched for: `[search]`.
+//! The search for tools: `[search]`.
 
 use hyper::Uri;
 use schemars::JsonSchema;
@@ -10,55 +10,55 @@ use super::{
 };
 use crate::search::RankingStrategy;
 
-/// How tools are searched for.
+/// The settings of the search for tools.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SearchConfig {
-    /// How a tool's score is made.
+    /// The way to compute the score of a tool.
     pub strategy: RankingStrategy,
-    /// Words and phrases that mean the same here, in groups, beyond those that are known anyway.
+    /// Groups of words and phrases that mean the same, in addition to the built-in groups.
     pub synonyms: Vec<Vec<String>>,
-    /// Who makes vectors of texts; nobody when absent.
+    /// The endpoint that makes vectors of texts; `None` is no endpoint.
     pub embedding: Option<EmbeddingConfig>,
 }
 
-/// An endpoint that makes vectors of texts, as the OpenAI API has it.
+/// An endpoint that makes vectors of texts, as in the OpenAI API.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EmbeddingConfig {
-    /// Where it is.
+    /// The URL of the endpoint.
     pub url: Uri,
-    /// The model that is asked for.
+    /// The model to request.
     pub model: String,
-    /// What it is to be sent as a bearer token: always a reference.
+    /// The bearer token to send: always a reference.
     pub api_key: Option<SecretValue>,
 }
 
-/// [`SearchConfig`] as it stands in the file.
+/// [`SearchConfig`] as written in the file.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(inline)]
 pub(super) struct SearchTable {
-    /// How tools are found.
+    /// The ranking of tools.
     #[schemars(with = "RankingStrategy", extend("default" = "hybrid"))]
     strategy: Option<NamedValue<RankingStrategy>>,
-    /// Groups of words or phrases that mean the same here, as in `[["deploy", "roll out"]]`.
+    /// Groups of words or phrases that mean the same on this host: `[["deploy", "roll out"]]`.
     #[schemars(with = "Vec<schema::Synonyms>", length(max = defaults::SYNONYM_GROUPS_MAX), extend("default" = []))]
     synonyms: Option<Spanned<Vec<Group>>>,
-    /// An endpoint as the OpenAI API has it that makes vectors of texts; without it, nobody is asked.
+    /// An endpoint, as in the OpenAI API, that makes vectors of texts; without it, there are none.
     #[schemars(with = "EmbeddingTable")]
     embedding: Option<Spanned<EmbeddingTable>>,
 }
 
-/// One group of synonyms, with the place of each.
+/// One group of synonyms, and the place of each synonym.
 type Group = Spanned<Vec<Spanned<String>>>;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline, extend("required" = ["url", "model"]))]
 struct EmbeddingTable {
-    /// Where it is, as in `http://HOST:PORT/v1/embeddings`.
+    /// The URL of the endpoint, as in `http://HOST:PORT/v1/embeddings`.
     #[schemars(with = "Option<String>", regex(pattern = schema::URL))]
     url: Option<Spanned<String>>,
-    /// The model to ask it for.
+    /// The model to request.
     #[schemars(with = "Option<String>", length(min = 1))]
     model: Option<Spanned<String>>,
     /// `credential:NAME` or `env:NAME` with the key to send.
@@ -66,7 +66,7 @@ struct EmbeddingTable {
     api_key: Option<Spanned<String>>,
 }
 
-/// How the URL of an embedding endpoint is written.
+/// The help that shows how to write the URL of an embedding endpoint.
 const EXAMPLE: &str = "write it as `http://HOST:PORT/v1/embeddings`";
 
 impl SearchTable {

@@ -1,4 +1,4 @@
-//! A value that may stand elsewhere: in a credential or in our environment.
+//! Values that may be references: to a systemd credential or an environment variable.
 
 use std::{
     fmt, fs, io,
@@ -16,11 +16,11 @@ pub fn credentials_directory() -> Option<PathBuf> {
     std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from)
 }
 
-/// Returns the credentials in `directory` that every user of this host can read, by their names.
+/// Returns the names of the credentials in `directory` that every user of this host can read.
 pub fn exposed_credentials(directory: &Path) -> Vec<String> {
     let mode = |path: &Path| path.metadata().map_or(0, |found| found.permissions().mode());
     let is_file = |path: &Path| path.metadata().is_ok_and(|found| found.is_file());
-    // Others do not come to what is in a directory that they cannot search.
+    // Other users cannot reach files in a directory that they cannot search.
     if mode(directory) & 0o001 == 0 {
         return Vec::new();
     }
@@ -33,11 +33,11 @@ pub fn exposed_credentials(directory: &Path) -> Vec<String> {
     names
 }
 
-/// A literal, or a reference to where the value is.
+/// A literal value, or a reference to one.
 ///
-/// `credential:NAME` is the file NAME in the directory that systemd's `LoadCredential=` fills;
-/// `env:NAME` is a variable of our own environment; any other text stands for itself.
-/// References keep secrets out of configuration files, which on NixOS anyone can read.
+/// `credential:NAME` is the file NAME in the directory that systemd's `LoadCredential=` fills.
+/// `env:NAME` is a variable of the service's environment. Any other text is a literal. References
+/// keep secrets out of configuration files, which on NixOS every user can read.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(from = "String")]
 pub enum SecretValue {
@@ -49,10 +49,10 @@ pub enum SecretValue {
     Env(String),
 }
 
-/// Why a reference led nowhere. Never holds a value.
+/// The reason why a reference cannot be resolved. It never holds a value.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
-    /// There is no credentials directory: not started by systemd, or without `LoadCredential=`.
+    /// No credentials directory: not started by systemd, or without `LoadCredential=`.
     #[error("read `credential:{name}`: $CREDENTIALS_DIRECTORY is not set")]
     NoDirectory {
         /// The credential's name.
@@ -63,7 +63,7 @@ pub enum SecretError {
     Credential {
         /// The credential's name.
         name: String,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// The name would leave the directory.
@@ -81,7 +81,7 @@ pub enum SecretError {
 }
 
 impl SecretError {
-    /// What the operator can do about it.
+    /// Returns the remedy for the operator.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::NoDirectory { .. } | Self::Credential { .. } => {
@@ -106,11 +106,11 @@ impl From<String> for SecretValue {
 }
 
 impl SecretValue {
-    /// Reads the value. A credential loses one trailing newline, as editors add one.
+    /// Returns the value. A credential loses one trailing newline, because editors add one.
     ///
     /// # Errors
     ///
-    /// [`SecretError`] when a reference leads nowhere.
+    /// [`SecretError`] if a reference cannot be resolved.
     pub fn resolve(&self, credentials: Option<&Path>) -> Result<String, SecretError> {
         match self {
             Self::Literal(value) => Ok(value.clone()),
@@ -128,11 +128,11 @@ impl SecretValue {
         }
     }
 
-    /// Reads the credential `name`, whatever bytes it has.
+    /// Reads the bytes of the credential `name`, which need not be UTF-8.
     ///
     /// # Errors
     ///
-    /// [`SecretError`] when there is none.
+    /// [`SecretError`] if it cannot be read.
     pub fn read_credential(name: &str, credentials: Option<&Path>) -> Result<Vec<u8>, SecretError> {
         let name = name.to_owned();
         if !Self::is_credential_name(&name) {
@@ -143,12 +143,12 @@ impl SecretValue {
             .map_err(|source| SecretError::Credential { name, source })
     }
 
-    /// Tells whether `name` is a plain file name.
+    /// Returns whether `name` is a plain file name.
     pub fn is_credential_name(name: &str) -> bool {
         !name.is_empty() && !name.contains(['/', '\0']) && !name.starts_with('.')
     }
 
-    /// Tells whether a variable or header is called as secrets are.
+    /// Returns whether the name of a variable or header suggests a secret.
     pub fn is_secret_name(key: &str) -> bool {
         let key = key.to_ascii_uppercase();
         [
@@ -166,14 +166,14 @@ impl SecretValue {
         .any(|word| key.contains(word))
     }
 
-    /// Tells whether the value stands elsewhere.
+    /// Returns whether the value is a reference.
     pub fn is_reference(&self) -> bool {
         !matches!(self, Self::Literal(_))
     }
 }
 
 impl fmt::Debug for SecretValue {
-    /// Prints references and hides literals, which may be secrets all the same.
+    /// Prints references, and hides literals, which may be secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Literal(_) => f.write_str("[literal]"),

@@ -1,4 +1,4 @@
-//! One declared server: how to reach it and when to start it.
+//! The declaration of one server: how to reach it and when to start it.
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
@@ -22,26 +22,26 @@ use super::{
 /// A declared server: one `[servers.NAME]` table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerConfig {
-    /// How to reach it.
+    /// The transport to the server.
     pub transport: TransportConfig,
-    /// When to connect to it.
+    /// The time at which it is connected.
     pub start: StartPolicy,
-    /// Who shares a connection to it.
+    /// The clients that share a connection to it.
     pub sharing: SharingMode,
-    /// How long a connection that nobody uses is kept.
+    /// The time that an idle connection is kept.
     pub lifecycle: LifecycleConfig,
-    /// How long it may take from being started to the end of its handshake.
+    /// The longest time from the start of the server to the end of its handshake.
     pub start_timeout: Duration,
-    /// How it is watched.
+    /// The liveness checks of the server.
     pub health: HealthConfig,
-    /// What is sent to it a second time.
+    /// The requests that are sent a second time.
     pub retry: RetryPolicy,
-    /// In which era it is spoken to.
+    /// The era of the protocol in which metamcp speaks to it.
     pub era: EraChoice,
 }
 
 impl ServerConfig {
-    /// Returns a server of which nothing is declared but how to reach it.
+    /// Returns a server with this transport, and defaults for everything else.
     pub fn new(transport: TransportConfig) -> Self {
         Self {
             health: HealthConfig::of(&transport),
@@ -55,21 +55,21 @@ impl ServerConfig {
         }
     }
 
-    /// Tells whether the server is connected anew, unasked, when it cannot be connected or its
-    /// connection is lost; not when that was closed because nobody used it.
+    /// Returns whether metamcp reconnects the server by itself after a failed attempt or a lost
+    /// connection. An idle connection that was closed is not replaced.
     pub fn is_reconnected(&self) -> bool {
         self.sharing == SharingMode::Shared
             && matches!(self.lifecycle, LifecycleConfig::KeepAlive { .. })
     }
 
-    /// Tells whether the server is to be connected always, as far as that can be had.
+    /// Returns whether the server is meant to stay connected.
     pub fn is_keep_alive(&self) -> bool {
         self.sharing == SharingMode::Shared
             && self.lifecycle == LifecycleConfig::KeepAlive { idle_timeout: None }
     }
 }
 
-/// How to reach a server.
+/// The transport to a server.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TransportConfig {
     /// A child process that speaks over its standard input and output.
@@ -78,29 +78,29 @@ pub enum TransportConfig {
         command: String,
         /// Its arguments.
         args: Vec<String>,
-        /// Variables beyond the inherited ones.
+        /// Variables in addition to the inherited ones.
         env: BTreeMap<String, SecretValue>,
-        /// Its working directory; ours when absent.
+        /// Its working directory; `None` is that of the service.
         cwd: Option<PathBuf>,
     },
     /// A unit that systemd starts for each connection to a socket, which is its standard input and
     /// output.
     Unit {
-        /// The socket.
+        /// The path of the socket.
         socket: PathBuf,
         /// The name of the unit's template, without `@` and suffix.
         unit: String,
     },
     /// A streamable HTTP endpoint.
     Http {
-        /// Where it is.
+        /// The URL of the endpoint.
         url: Uri,
-        /// Headers beyond those of the protocol.
+        /// Headers in addition to those of the protocol.
         headers: BTreeMap<String, SecretValue>,
     },
 }
 
-/// When to connect to a server.
+/// The time at which a server is connected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum StartPolicy {
@@ -113,33 +113,31 @@ pub enum StartPolicy {
     Prewarm,
 }
 
-/// Which requests are sent a second time within one call.
+/// The requests that are sent a second time within one call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RetryPolicy {
-    /// Those that provably were not executed, or that may be executed twice. Source: ruling 9.
+    /// A request that provably was not executed, only reads, or is declared idempotent.
     #[default]
     Safe,
-    /// Every one that failed by the server's fault, once: it may be executed twice. Source: seed 004,
-    /// `vital`.
+    /// Every request that failed by the server's fault, once. The server may execute it twice.
     Vital,
-    /// As `vital` until the server has been connected anew, then as `safe`. Source: seed 004, for
-    /// servers that are not vital.
+    /// As `vital` until the server has been connected again, then as `safe`.
     Fresh,
-    /// None.
+    /// No request.
     Never,
 }
 
-/// In which era of the protocol a server is spoken to.
+/// The era of the protocol in which metamcp speaks to a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum EraChoice {
-    /// In the newest that it understands: it is asked.
+    /// The newest one that the server understands; metamcp asks the server.
     #[default]
     Auto,
-    /// With an `initialize` handshake, and never asked for anything newer.
+    /// The era with an `initialize` handshake; metamcp never asks for a newer one.
     Legacy,
-    /// Without one, from protocol version 2026-07-28.
+    /// The era without a handshake, from protocol version 2026-07-28.
     Modern,
 }
 
@@ -154,7 +152,7 @@ impl TransportConfig {
     }
 }
 
-/// The table as it stands in the file.
+/// The table as written in the file.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(inline)]
@@ -166,7 +164,7 @@ pub(super) struct ServerTable {
     /// Its arguments.
     #[schemars(with = "Vec<String>")]
     args: Option<Spanned<Vec<String>>>,
-    /// Its variables beyond the inherited ones: texts, `credential:NAME` or `env:NAME`.
+    /// Its variables in addition to the inherited ones: texts, `credential:NAME` or `env:NAME`.
     #[schemars(with = "BTreeMap<String, String>")]
     env: Option<variables::VariableTable>,
     /// Its working directory.
@@ -181,58 +179,58 @@ pub(super) struct ServerTable {
     /// Or the socket of a unit that systemd starts for each connection, an absolute path.
     #[schemars(with = "String", regex(pattern = "^/"), length(max = defaults::SOCKET_PATH_BYTES_MAX))]
     socket: Option<Spanned<PathBuf>>,
-    /// The name of the template of that unit without `@`; without it, `metamcp-server-` and the name
-    /// of the socket, without its suffix.
+    /// The name of the template of that unit without `@`. Without it, `metamcp-server-` and the
+    /// name of the socket, without its suffix.
     #[schemars(with = "String", regex(pattern = "^[A-Za-z0-9:_.-]+$"))]
     unit: Option<Spanned<String>>,
-    /// What is different for this server from `[health]`.
+    /// The keys of `[health]` that differ for this server.
     #[schemars(with = "HealthTable")]
     health: Option<HealthTable>,
-    /// When to connect to it.
+    /// The time at which metamcp connects the server.
     #[schemars(with = "StartPolicy", extend("default" = "lazy"))]
     start: Option<Spanned<NamedValue<StartPolicy>>>,
-    /// Who shares a connection to it.
+    /// The clients that share a connection to the server.
     #[schemars(with = "sharing::SharingName", extend("default" = "shared"))]
     sharing: Option<NamedValue<sharing::SharingName>>,
-    /// How many connections there may be, where `sharing` is `exclusive` (4 without it) or `session`
-    /// (16).
+    /// The largest number of connections if `sharing` is `exclusive` (default 4) or `session`
+    /// (default 16).
     #[schemars(with = "usize", range(min = 1, max = defaults::MAX_CONNECTIONS_MAX))]
     max_connections: Option<Spanned<usize>>,
-    /// How long a connection is kept that nobody uses: a word, or a table with the word as `mode`;
-    /// without it, for `pool.idle_timeout`, and for ever where `start` is not `lazy`.
+    /// The time that an idle connection is kept: a word, or a table with the word as `mode`.
+    /// Without it, `pool.idle_timeout`, or for ever if `start` is not `lazy`.
     #[schemars(with = "lifecycle::LifecycleValue")]
     lifecycle: Option<Spanned<lifecycle::LifecycleValue>>,
-    /// How long the server may take from being started to the end of its handshake.
+    /// The longest time from the start of the server to the end of its handshake.
     #[serde(deserialize_with = "duration::deserialize_some")]
     #[schemars(with = "DurationSchema", extend("default" = duration_text(defaults::START_TIMEOUT)))]
     start_timeout: Option<Duration>,
-    /// What is sent to it a second time within one call.
+    /// The requests that metamcp sends a second time within one call.
     #[schemars(with = "RetryPolicy", extend("default" = "safe"))]
     retry: Option<NamedValue<RetryPolicy>>,
-    /// In which era of the protocol it is spoken to.
+    /// The era of the protocol in which metamcp speaks to the server.
     #[schemars(with = "EraChoice", extend("default" = "auto"))]
     era: Option<NamedValue<EraChoice>>,
-    // Only of a server under `[provision.servers]`. They stand here, because a table that refuses
-    // what it does not know cannot be made of two.
-    /// Whose server it is, as in `internal/github`; one that says nothing is never started.
+    // Only for a server under `[provision.servers]`. They are here because serde does not combine
+    // `flatten` with `deny_unknown_fields`.
+    /// The owner of the server, as in `internal/github`. metamcp never starts one without it.
     #[schemars(with = "String", regex(pattern = schema::NAMESPACE), length(max = defaults::NAMESPACE_BYTES_MAX))]
     pub(super) namespace: Option<Spanned<String>>,
-    /// What it is for: it is found by these words.
+    /// The purpose of the server, by which metamcp finds it.
     #[schemars(with = "String", length(min = 1, max = defaults::DESCRIPTION_BYTES_MAX))]
     pub(super) description: Option<Spanned<String>>,
-    /// By which words it is found besides.
+    /// Further words by which metamcp finds it.
     #[schemars(with = "Vec<String>", length(max = defaults::KEYWORDS_MAX), extend("default" = []))]
     pub(super) keywords: Option<Spanned<Vec<Spanned<String>>>>,
 }
 
 impl ServerTable {
-    /// Tells where `start` stands, if it says that the server is not to wait for a request.
+    /// Returns the place of `start` if the server does not wait for a request.
     pub(super) fn eager_start_span(&self) -> Option<std::ops::Range<usize>> {
         let start = self.start.as_ref()?;
         (start.get_ref().0 != StartPolicy::Lazy).then(|| start.span())
     }
 
-    /// Checks the table; `place` is where its name stands, `health` what `[health]` says.
+    /// Checks the table; `place` is the place of its name, `health` the table `[health]`.
     pub(super) fn into_server(
         mut self,
         place: std::ops::Range<usize>,
@@ -269,7 +267,7 @@ impl ServerTable {
     }
 
     fn transport(self, place: std::ops::Range<usize>) -> Result<TransportConfig, ConfigProblem> {
-        // What only one way to reach a server has is out of place with another.
+        // Each of these keys belongs to one transport, and is refused with another.
         let details = [
             ("headers", self.headers.as_ref().map(Spanned::span), "url"),
             ("args", self.args.as_ref().map(Spanned::span), "command"),
@@ -342,7 +340,7 @@ fn refuse(
     }
 }
 
-/// How the URL of a server is written.
+/// The help that shows how to write the URL of a server.
 const EXAMPLE: &str = "write it as `http://HOST:PORT/PATH`";
 
 fn http_url(text: &Spanned<String>) -> Result<Uri, ConfigProblem> {

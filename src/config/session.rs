@@ -1,4 +1,4 @@
-//! What the session ids of clients mean, and for how long: `listen.session` and the keys beside it.
+//! The meaning and lifetime of session ids: `listen.session` and the keys beside it.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -12,25 +12,25 @@ use super::{
 };
 use crate::name::ServerName;
 
-/// What the session ids of clients mean, and for how long.
+/// The meaning and lifetime of the session ids of clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionConfig {
-    /// Which ids are asked for, and which are taken.
+    /// The ids that are required and accepted.
     pub mode: SessionMode,
-    /// The name of the credential that ids are signed with; `None` is a key of our own in the state
+    /// The name of the credential that signs ids; `None` is metamcp's own key in the state
     /// directory.
     pub key: Option<String>,
-    /// How long a session is known that has no stream and no request.
+    /// The time after which a session that has no stream and no request is forgotten.
     pub timeout: Duration,
 }
 
-/// Which session ids are asked for, and which are taken.
+/// The session ids that are required and accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SessionMode {
-    /// None is asked for, and any is taken.
+    /// None is required, and any is accepted.
     Lenient,
-    /// One of ours is asked for, as the specification has it.
+    /// One that metamcp issued is required, as in the specification.
     Strict,
     /// There are no sessions.
     Off,
@@ -42,7 +42,7 @@ impl Default for SessionConfig {
     }
 }
 
-/// Checks the three keys, and that there are sessions for the servers that need them.
+/// Checks the three keys, and that servers that need sessions have them.
 pub(super) fn checked(
     mode: Option<Spanned<NamedValue<SessionMode>>>,
     key: Option<Spanned<String>>,

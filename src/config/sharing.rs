@@ -1,4 +1,4 @@
-//! Who shares a connection to a server, and how many connections there may be.
+//! The clients that share a connection to a server, and the number of its connections.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -6,28 +6,28 @@ use toml::Spanned;
 
 use super::{defaults, diagnostic::ConfigProblem, named_value::NamedValue};
 
-/// Who shares a connection to a server.
+/// The clients that share a connection to a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SharingMode {
-    /// Everybody: one connection, as many requests at a time as come.
+    /// All clients: one connection, with any number of requests at a time.
     #[default]
     Shared,
-    /// Nobody at the same time: a connection serves one request at a time, whoever asks.
+    /// The next client: a connection serves one request at a time, of any client.
     Exclusive {
-        /// How many connections there may be; more requests wait.
+        /// The largest number of connections; further requests wait.
         max_connections: usize,
     },
-    /// Nobody: each client session has a connection of its own.
+    /// None: each client session has its own connection.
     Session {
-        /// How many connections there may be; with more clients, the one that nobody has used for
-        /// longest makes room, or they wait.
+        /// The largest number of connections. For a further client, the connection that was unused
+        /// for longest is closed, or the client waits.
         max_connections: usize,
     },
 }
 
 impl SharingMode {
-    /// Returns how many calls of one server may be held while their clients are asked something: all
-    /// of its connections but one, so that those who are asked nothing need not wait for them.
+    /// Returns how many calls of one server may be held while their clients are asked for input:
+    /// all its connections except one. So clients that are asked nothing need not wait for them.
     pub fn held_max(self) -> usize {
         match self {
             Self::Shared => defaults::PARKED_MAX,
@@ -37,7 +37,7 @@ impl SharingMode {
         }
     }
 
-    /// Returns the name of the sharing, as it is declared.
+    /// Returns the word for the mode in the file.
     pub fn name(self) -> &'static str {
         match self {
             Self::Shared => "shared",
@@ -47,20 +47,20 @@ impl SharingMode {
     }
 }
 
-/// [`SharingMode`] as it stands in the file.
+/// [`SharingMode`] as written in the file.
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub(super) enum SharingName {
-    /// Everybody.
+    /// All clients.
     Shared,
-    /// Whoever is next, for one request.
+    /// The next client, for one request.
     Exclusive,
-    /// Nobody: each client session has its own.
+    /// None: each client session has its own.
     Session,
 }
 
-/// Returns the sharing of that name.
+/// Returns the sharing mode of this name.
 pub(super) fn of(
     name: Option<NamedValue<SharingName>>,
     max_connections: Option<Spanned<usize>>,

@@ -6,7 +6,7 @@ use toml::Spanned;
 
 use super::{defaults, diagnostic::ConfigProblem};
 
-/// What the name of a server's unit begins with when it is not declared.
+/// The prefix of the name of a server's unit if the name is not declared.
 const UNIT_PREFIX: &str = "metamcp-server-";
 
 /// The longest name of a unit that leaves room for an instance and a suffix, in bytes.
@@ -37,8 +37,8 @@ pub(super) fn path(
     Ok(path)
 }
 
-/// Returns the name of the unit template behind `socket`, without the `@`: the declared one, or
-/// the one that the socket's name suggests. `place` is where the socket stands.
+/// Returns the name of the unit template behind `socket`, without the `@`: the declared name, or
+/// one from the name of the socket. `place` is the place of the socket.
 pub(super) fn unit(
     declared: Option<Spanned<String>>,
     socket: &Path,
@@ -74,8 +74,8 @@ pub(super) fn group(name: Spanned<String>) -> Result<String, ConfigProblem> {
     ))
 }
 
-/// Source: groupadd(8), `-` and upper case as shadow allows them; not a number, which would be an
-/// id. That the group exists is seen when the socket is opened.
+/// Returns whether `name` is a group by groupadd(8), with `-` and upper case as shadow allows. A
+/// number would be an id. Opening the socket checks that the group exists.
 fn is_group(name: &str) -> bool {
     let is_part = |found: char| found.is_ascii_alphanumeric() || "-_.".contains(found);
     (1..=defaults::GROUP_NAME_BYTES_MAX).contains(&name.len())
@@ -84,7 +84,7 @@ fn is_group(name: &str) -> bool {
         && !name.chars().all(|found| found.is_ascii_digit())
 }
 
-/// Source: systemd.unit(5); what only quotes other characters is left out.
+/// Returns whether `name` is valid by systemd.unit(5), without the characters for escapes.
 fn is_unit(name: &str) -> bool {
     let is_part = |character: char| character.is_ascii_alphanumeric() || ":-_.".contains(character);
     let has_suffix = [".service", ".socket"].iter().any(|suffix| name.ends_with(suffix));

@@ -1,8 +1,7 @@
-//! All that says how the service is to be: defaults, then the file, then variables, then flags, each
-//! over those before it.
+//! All sources of the configuration: defaults, the file, variables and flags, in rising order.
 //!
-//! Variables and flags become lines of TOML that are read behind the file, so that one parser, one set
-//! of checks and one wording serve all of them. Each line is known by its place in the text.
+//! Variables and flags become lines of TOML that are parsed after the file. So one parser, one set
+//! of checks and one wording serve all sources. The place of a line identifies its source.
 
 use std::{
     fmt,
@@ -26,23 +25,23 @@ use super::{
     toml_messages::from_toml,
 };
 
-/// What is said of the configuration in one place besides the file. Its value is never printed.
+/// One setting from a variable or flag. Its value is never printed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SourcedSetting {
-    /// Where: the name of a variable or of a flag.
+    /// The variable or flag.
     pub origin: SettingOrigin,
-    /// Of what.
+    /// The key that it sets.
     pub what: SettingTarget,
-    /// What is said.
+    /// The value, as given.
     pub value: String,
 }
 
-/// What a [`SourcedSetting`] is about.
+/// The target of a [`SourcedSetting`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SettingTarget {
-    /// The key at this place.
+    /// The key at this path.
     Key(Vec<String>),
-    /// The key that is written so, with points between its parts.
+    /// The key as written, with dots between its parts.
     Written(String),
     /// The host of `listen.http`.
     Host,
@@ -56,41 +55,41 @@ impl fmt::Debug for SourcedSetting {
     }
 }
 
-/// All that says how the service is to be.
+/// All sources of the configuration.
 #[derive(Clone, Debug, Default)]
 pub struct ConfigSources {
     /// The configuration file.
     pub file: Option<PathBuf>,
-    /// What stands in the place of the file where there is none.
+    /// The text in place of the file if there is no file.
     pub without_file: String,
-    /// The variables that may be meant, from [`environment::of_process`].
+    /// The variables that may set keys, from [`environment::of_process`].
     pub variables: Vec<environment::EnvironmentVariable>,
-    /// The flags, in the order in which they were given.
+    /// The flags, in the order given.
     pub flags: Vec<SourcedSetting>,
 }
 
-/// What the sources say together.
+/// The result of all sources together.
 #[derive(Debug)]
 pub struct LoadedConfig {
     /// The configuration.
     pub config: Config,
-    /// Where each value that is no default was said.
+    /// The source of each value that is not a default.
     pub said: Vec<EffectiveValue>,
-    /// Variables that look as if they were meant for us, and mean nothing.
+    /// Variables that begin with `METAMCP_` and name no key.
     pub unknown: Vec<String>,
 }
 
 impl ConfigSources {
-    /// Returns the sources that are one file.
+    /// Returns the sources with one file only.
     pub fn of_file(path: &Path) -> Self {
         Self { file: Some(path.to_owned()), ..Self::default() }
     }
 
-    /// Reads and checks all of it; the file as it is now.
+    /// Reads the file as it is now, and checks all sources.
     ///
     /// # Errors
     ///
-    /// [`LoadError`] when the file cannot be read, or one of them says something that is not meant.
+    /// [`LoadError`] if the file cannot be read, or a source has a mistake.
     pub fn load(&self) -> Result<LoadedConfig, LoadError> {
         match &self.file {
             Some(path) => self.load_over(load::text(path)?),
@@ -98,17 +97,17 @@ impl ConfigSources {
         }
     }
 
-    /// Checks all of it, with the file at `path` as these bytes of it were read.
+    /// Checks all sources, with `bytes` as the content of the file at `path`.
     ///
     /// # Errors
     ///
-    /// [`LoadError::Content`] when one of them says something that is not meant.
+    /// [`LoadError::Content`] if a source has a mistake.
     pub fn load_read(&self, path: &Path, bytes: &[u8]) -> Result<LoadedConfig, LoadError> {
         let sources = Self { file: Some(path.to_owned()), ..self.clone() };
         sources.load_over(load::decoded(path, bytes)?)
     }
 
-    /// Checks all of it, with `base` as the text of the file.
+    /// Checks all sources, with `base` as the text of the file.
     fn load_over(&self, base: String) -> Result<LoadedConfig, LoadError> {
         let mut layers = Layers::new(self.file.clone(), base);
         let problem = |layers: &Layers, problem: ConfigProblem| {
@@ -133,18 +132,18 @@ impl ConfigSources {
     }
 }
 
-/// How values are written that are no texts.
+/// The help that shows how to write lists and tables.
 const VALUES: &str =
     "write it as in the file: a list as [\"one\", \"two\"], a table as { NAME = \"value\" }";
 
-/// The names of the servers, those that may be provisioned included.
+/// The names of the declared and the provisionable servers.
 #[derive(Debug, Default)]
 pub(super) struct ServerNames {
     pub(super) declared: Vec<String>,
     pub(super) provisionable: Vec<String>,
 }
 
-/// The text of the file, and of the lines behind it.
+/// The text of the file, and of the lines after it.
 struct Layers {
     path: PathBuf,
     text: String,
@@ -152,11 +151,11 @@ struct Layers {
     file_ends: usize,
 }
 
-/// One line behind the file, or several where a value has line breaks.
+/// One line after the file, or several if a value has line breaks.
 struct Line {
     start: usize,
     origin: SettingOrigin,
-    /// How many parts the key has.
+    /// The number of parts of the key.
     depth: usize,
 }
 
@@ -167,7 +166,7 @@ impl Layers {
         Self { path, text, lines: Vec::new(), file_ends }
     }
 
-    /// Returns the names of the servers in the file, and the address that it listens on.
+    /// Returns the names of the servers in the file, and its listen address.
     fn names(&self) -> Result<(ServerNames, String), ConfigProblem> {
         let root = parsed(&self.text, 0)?.into_inner();
         let names = |table: Option<&DeTable<'_>>| {
@@ -182,7 +181,7 @@ impl Layers {
         Ok((ServerNames { declared, provisionable: names(provisionable) }, http))
     }
 
-    /// Adds what one setting says; `http` is the address as far as it is known.
+    /// Adds the line of one setting; `http` is the listen address so far.
     fn add(&mut self, setting: &SourcedSetting, http: &mut String) -> Result<(), Box<Diagnostic>> {
         let listen = || vec!["listen".to_owned(), "http".to_owned()];
         let (path, value) = match &setting.what {
@@ -200,7 +199,7 @@ impl Layers {
         let value = written(&value, kind);
         self.text.push_str(&format!("{} = {value}", dotted(&path)));
         self.lines.push(Line { start, origin: setting.origin.clone(), depth: path.len() });
-        // A value must not bring other keys with it.
+        // A value must not add other keys.
         if let Err(error) = DeValue::parse(&value) {
             let at = self.text.len() - value.len();
             let problem = from_toml(&error, &value).shifted(at).with_default_help(VALUES);
@@ -209,11 +208,11 @@ impl Layers {
         Ok(())
     }
 
-    /// Reads all of it as one.
+    /// Parses the file and all lines, and checks the result.
     fn read(&self) -> Result<(Config, Vec<EffectiveValue>), ConfigProblem> {
         let ends = self.lines.iter().skip(1).map(|line| line.start - 1);
         let ends: Vec<usize> = ends.chain([self.text.len()]).collect();
-        // What stands before a line is blanked, so that its parts are where they are in the text.
+        // Blanks before each line keep the offsets of the whole text.
         let texts: Vec<String> = self
             .lines
             .iter()
@@ -233,7 +232,7 @@ impl Layers {
         Ok((load::checked(file)?, said))
     }
 
-    /// Returns where the text at `offset` was said: the line in the file, or what is behind it.
+    /// Returns the source of the text at `offset`, and for the file the line.
     fn origin(&self, offset: usize) -> (SettingOrigin, usize) {
         match self.line_at(offset) {
             Some(line) => (line.origin.clone(), 0),
@@ -268,7 +267,7 @@ fn table<'a, 'i>(table: &'a DeTable<'i>, key: &str) -> Option<&'a DeTable<'i>> {
     table.get(key)?.get_ref().as_table()
 }
 
-/// Puts what `over` says over `base`, down to tables that are `depth` levels deep.
+/// Merges `over` into `base`, down to tables that are `depth` levels deep.
 fn merge<'i>(base: &mut DeTable<'i>, over: DeTable<'i>, depth: usize) {
     for (key, value) in over {
         let known = base.get_mut(key.get_ref().as_ref()).map(Spanned::get_mut);
@@ -281,7 +280,7 @@ fn merge<'i>(base: &mut DeTable<'i>, over: DeTable<'i>, depth: usize) {
                 }
             }
             (Some(_) | None, value) => {
-                // Taken out first: a map keeps the key that it has, and with it the old place.
+                // Removed first, because a map keeps its old key, and with it the old place.
                 base.remove(key.get_ref().as_ref());
                 base.insert(key, value);
             }
@@ -289,7 +288,7 @@ fn merge<'i>(base: &mut DeTable<'i>, over: DeTable<'i>, depth: usize) {
     }
 }
 
-/// Reads a key with points between its parts, as TOML does.
+/// Parses a key with dots between its parts, as TOML does.
 fn path_of(key: &str, origin: &SettingOrigin) -> Result<Vec<String>, Box<Diagnostic>> {
     let wrong = |message: &str| {
         Diagnostic::of(origin.clone(), message).helped("write it as in `--set pool.size=30`")
@@ -313,12 +312,12 @@ fn path_of(key: &str, origin: &SettingOrigin) -> Result<Vec<String>, Box<Diagnos
     Ok(path)
 }
 
-/// Writes a place as TOML does.
+/// Writes a path as TOML does.
 fn dotted(path: &[String]) -> String {
     path.iter().map(|name| key_text(name)).collect::<Vec<_>>().join(".")
 }
 
-/// Writes one part of a key, in quotes where it needs them.
+/// Writes one part of a key, in quotes if it needs them.
 pub(crate) fn key_text(name: &str) -> String {
     let is_bare = |found: char| found.is_ascii_alphanumeric() || "_-".contains(found);
     if !name.is_empty() && name.chars().all(is_bare) { name.to_owned() } else { quoted(name) }
@@ -329,7 +328,7 @@ pub(crate) fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }
 
-/// Writes a value as TOML: texts may stand without quotes.
+/// Writes a value as TOML; texts need no quotes.
 fn written(value: &str, kind: Option<ValueKind>) -> String {
     let value = value.trim();
     let is_toml = || DeValue::parse(value).is_ok();

@@ -1,9 +1,9 @@
-//! Servers that are known to keep state between calls: where all clients share one process, they meet
-//! each other's.
+//! The servers known to keep state between calls. Clients that share one process of such a server
+//! also share its state.
 
 use super::{ServerConfig, SharingMode, TransportConfig};
 
-/// What a command line has in it, and what its server keeps. Source: the documentation of each package.
+/// Parts of command lines, and the state of their servers. Source: each package's documentation.
 const KNOWN: [(&str, &str); 5] = [
     ("server-sequential-thinking", "one line of thoughts"),
     ("playwright/mcp", "one browser"),
@@ -12,7 +12,7 @@ const KNOWN: [(&str, &str); 5] = [
     ("desktop-commander", "its terminals"),
 ];
 
-/// Returns what the server of a command line keeps between calls, if that is known.
+/// Returns the state that the server of a command line keeps between calls, if known.
 pub fn state_kept_by<'a>(
     command: &'a str,
     args: impl IntoIterator<Item = &'a String>,
@@ -25,7 +25,7 @@ pub fn state_kept_by<'a>(
 }
 
 impl ServerConfig {
-    /// Returns what all clients share although each might want its own, as far as that is known.
+    /// Returns the state that all clients of the server share, if known.
     pub fn shared_state(&self) -> Option<&'static str> {
         match &self.transport {
             TransportConfig::Stdio { command, args, .. } if self.sharing == SharingMode::Shared => {

@@ -1,4 +1,4 @@
-//! What is kept of calls that go on by themselves: `[tasks]`.
+//! The calls that continue without their caller: `[tasks]`.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use super::{
     schema::{TaskExpiry, duration_text},
 };
 
-/// What is kept of calls that go on by themselves.
+/// The settings of tasks, the calls that continue without their caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TasksConfig {
-    /// How long a task is kept after its end, with its result: one minute to a day.
+    /// The time that an ended task is kept with its result: one minute to a day.
     pub expiry: Duration,
 }
 
@@ -26,12 +26,12 @@ impl Default for TasksConfig {
     }
 }
 
-/// [`TasksConfig`] as it stands in the file.
+/// [`TasksConfig`] as written in the file.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(inline)]
 pub(super) struct TasksTable {
-    /// How long a task that has ended is kept with its result, a minute at least.
+    /// The time that metamcp keeps an ended task with its result, at least a minute.
     #[schemars(with = "TaskExpiry", extend("default" = duration_text(defaults::TASK_EXPIRY)))]
     expiry: Option<Spanned<String>>,
 }

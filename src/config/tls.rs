@@ -1,4 +1,4 @@
-//! TLS of the HTTP edge: where its certificate and key are.
+//! The certificate and key for TLS: `listen.tls`.
 
 use std::{
     fmt,
@@ -11,16 +11,16 @@ use toml::Spanned;
 
 use super::{SecretValue, diagnostic::ConfigProblem, secret::SecretError};
 
-/// Where certificate and key are: `listen.tls`.
+/// The locations of certificate and key: `listen.tls`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsConfig {
-    /// The server's certificate, and after it those that lead to one that clients know.
+    /// The server's certificate, followed by those of its issuers.
     pub certificate: PemSource,
     /// The private key of the first certificate.
     pub key: PemSource,
 }
 
-/// Where a PEM text is.
+/// The location of a PEM text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PemSource {
     /// An absolute path.
@@ -34,7 +34,7 @@ impl PemSource {
     ///
     /// # Errors
     ///
-    /// [`SecretError`] when there is no directory of credentials.
+    /// [`SecretError`] if there is no credentials directory.
     pub fn path(&self, credentials: Option<&Path>) -> Result<PathBuf, SecretError> {
         match (self, credentials) {
             (Self::File(path), _) => Ok(path.clone()),
@@ -53,21 +53,21 @@ impl fmt::Display for PemSource {
     }
 }
 
-/// [`TlsConfig`] as it stands in the file.
+/// [`TlsConfig`] as written in the file.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline, extend("required" = ["certificate", "key"]))]
 pub(super) struct TlsTable {
-    /// The certificate of the service and then those of its issuers: the absolute path of a PEM file,
-    /// or `credential:NAME`.
+    /// The certificate of the service, followed by those of its issuers: the absolute path of a PEM
+    /// file, or `credential:NAME`.
     #[schemars(with = "Option<String>", regex(pattern = "^(/.*|credential:[^./][^/]*)$"))]
     certificate: Option<Spanned<String>>,
-    /// Its private key, likewise.
+    /// The private key, in the same form.
     #[schemars(with = "Option<String>", regex(pattern = "^(/.*|credential:[^./][^/]*)$"))]
     key: Option<Spanned<String>>,
 }
 
-/// How a place is written.
+/// The help that shows how to write a location.
 const EXAMPLES: &str =
     "write the absolute path of a PEM file, or the name of a credential as in \"credential:tls\"";
 

@@ -1,4 +1,4 @@
-//! Where the token is that clients must bring: `listen.token`.
+//! The location of the token that clients must send: `listen.token`.
 
 use std::{fmt, path::Path};
 
@@ -6,21 +6,21 @@ use toml::Spanned;
 
 use super::{SecretValue, diagnostic::ConfigProblem, secret::SecretError};
 
-/// Where the token is: never in the file itself, which others may read.
+/// The location of the token. It is never in the file itself, which others may read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenLocation(SecretValue);
 
 impl TokenLocation {
-    /// Reads the value. References lead into the directory `credentials`.
+    /// Reads the token. References to credentials lead into the directory `credentials`.
     ///
     /// # Errors
     ///
-    /// [`SecretError`] when there is nothing to be read.
+    /// [`SecretError`] if it cannot be read.
     pub fn resolve(&self, credentials: Option<&Path>) -> Result<String, SecretError> {
         self.0.resolve(credentials)
     }
 
-    /// Tells whether it is in the variable `name`.
+    /// Returns whether the token is in the variable `name`.
     pub(super) fn is_variable(&self, name: &str) -> bool {
         matches!(&self.0, SecretValue::Env(variable) if variable == name)
     }
@@ -28,12 +28,12 @@ impl TokenLocation {
 
 impl fmt::Display for TokenLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // References print as they are written; a literal is none of ours.
+        // A reference prints as written; `checked` refuses literals.
         write!(f, "{:?}", self.0)
     }
 }
 
-/// How a place is written.
+/// The help that shows how to write a location.
 const EXAMPLES: &str =
     "others could read it here: write \"credential:NAME\", or \"env:NAME\" for a variable";
 

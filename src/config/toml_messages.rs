@@ -1,8 +1,9 @@
-//! What the TOML parser says, in our words and with a suggestion.
+//! The messages of the TOML parser, reworded and with a suggestion.
 
 use super::{diagnostic::ConfigProblem, lifecycle, named_value};
+use crate::similar_names;
 
-/// What serde calls what it found, and what we call it.
+/// Serde's names for kinds of values, and the words that replace them.
 const FOUND: [(&str, &str); 5] = [
     ("sequence", "a list"),
     ("map", "a table"),
@@ -11,16 +12,16 @@ const FOUND: [(&str, &str); 5] = [
     ("unit variant", "a word"),
 ];
 
-/// How a duration is written.
+/// The help that shows how to write a duration.
 const DURATION: &str = "write a number and a unit, as in \"250ms\", \"30s\" or \"5m\"";
 
-/// How an address is written.
+/// The help that shows how to write an address.
 const ADDRESS: &str = "write an address and a port, as in \"127.0.0.1:12011\"";
 
-/// How a table is written.
+/// The help that shows how to write a table.
 const TABLE: &str = "write a table: its name in brackets on a line of its own, then its keys";
 
-/// Turns the parser's message into ours, with a suggestion for what it did not expect.
+/// Rewords an error of the parser, and adds a suggestion.
 pub(super) fn from_toml(error: &toml::de::Error, text: &str) -> ConfigProblem {
     let span = error.span().unwrap_or(0..0);
     let message = error.message().trim_end().replace('\n', ", ");
@@ -39,7 +40,7 @@ pub(super) fn from_toml(error: &toml::de::Error, text: &str) -> ConfigProblem {
         let help = remedy(&message).map(str::to_owned);
         (message, help)
     };
-    // The parser marks a whole table where a value in it is missing: its first line is enough.
+    // For a missing value, the parser marks the whole table: its first line is enough.
     let end = text[span.start.min(text.len())..]
         .find('\n')
         .map_or(span.end, |newline| span.end.min(span.start + newline));
@@ -50,14 +51,14 @@ pub(super) fn from_toml(error: &toml::de::Error, text: &str) -> ConfigProblem {
     }
 }
 
-/// Tells whether the line at `start` begins an array of tables, of which there is none.
+/// Returns whether the line at `start` begins an array of tables; no key takes one.
 fn is_array_of_tables(text: &str, start: usize) -> bool {
     let line = text.get(..start).map_or(0, |before| before.rfind('\n').map_or(0, |end| end + 1));
     text[line..].trim_start().starts_with("[[")
 }
 
-/// A key or word that there is not. serde's wording: "unknown field `comand`, expected one of
-/// `command`, `url`", and for two, "expected `command` or `url`".
+/// Rewords an error about an unknown key or word. Serde writes "unknown field `comand`, expected
+/// one of `command`, `url`", and for two, "expected `command` or `url`".
 fn unknown(message: &str) -> (String, Option<String>) {
     let mut quoted = message.split('`').skip(1).step_by(2).map(str::to_owned);
     let found = quoted.next().unwrap_or_default();
@@ -68,9 +69,9 @@ fn unknown(message: &str) -> (String, Option<String>) {
     (format!("unknown {what} `{found}`"), Some(help))
 }
 
-/// A value of a type, or beyond the range, that is not meant.
+/// Rewords an error about a value of the wrong type or out of range.
 fn mistaken(found: &str, expected: &str) -> (String, Option<String>) {
-    // A list is read as the values of a table, in their order, until there are too few.
+    // Serde reads a list as the values of a table, in order, until there are too few.
     let found = if found.starts_with("invalid length") { "invalid type: sequence" } else { found };
     let found = match found.split_once(": ") {
         Some((what, value)) => {
@@ -93,7 +94,7 @@ fn mistaken(found: &str, expected: &str) -> (String, Option<String>) {
         "path string" => ("a path", Some("put it in quotes, as in \"/path\"")),
         "a sequence" => ("a list", Some("write a list, as in [\"one\", \"two\"]")),
         "a map" => ("a table", Some("write a table, as in { NAME = \"value\" }")),
-        // What the parser takes a date for.
+        // The parser reports a date in these words.
         "a spanned value" => {
             return ("a date".to_owned(), Some("no key has one: put it in quotes".to_owned()));
         }
@@ -113,7 +114,7 @@ fn mistaken(found: &str, expected: &str) -> (String, Option<String>) {
     (format!("{found}, expected {expected}"), help.map(str::to_owned))
 }
 
-/// Returns what helps where the message says all that is wrong.
+/// Returns the help for a message that needs no rewording.
 fn remedy(message: &str) -> Option<&'static str> {
     Some(match message {
         _ if message.contains("is not a duration") => DURATION,
@@ -129,13 +130,11 @@ fn remedy(message: &str) -> Option<&'static str> {
     })
 }
 
-/// Returns a question with the known word nearest to `found`, if one is near.
+/// Returns a question with the known word closest to `found`, if one is close.
 pub(super) fn did_you_mean<'a>(
     found: &str,
     known: impl Iterator<Item = &'a str>,
 ) -> Option<String> {
-    let nearest = known
-        .map(|known| (strsim::damerau_levenshtein(found, known), known))
-        .min_by_key(|(distance, _)| *distance)?;
-    (nearest.0 <= 1.max(found.len() / 3)).then(|| format!("did you mean `{}`?", nearest.1))
+    let near = similar_names::within(found, known, 1.max(found.len() / 3));
+    near.first().map(|known| format!("did you mean `{known}`?"))
 }

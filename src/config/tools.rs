@@ -1,4 +1,4 @@
-//! What the view `meta` shows of itself: `[tools]`.
+//! The meta-tools of the view `meta`: `[tools]`.
 
 use std::time::Duration;
 
@@ -14,20 +14,20 @@ use super::{
     schema::{DebounceSchema, duration_text},
 };
 
-/// What the view `meta` shows of itself, and what its tools may return.
+/// The meta-tools of the view `meta`, and the bounds on their results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolsConfig {
-    /// Which meta-tools it has: at least one set, each once.
+    /// The sets of meta-tools: at least one, each once.
     pub sets: Vec<ToolSet>,
-    /// Whether its definitions ask clients to keep them in view.
+    /// `true` if the definitions ask clients to keep them in view.
     pub always_load: bool,
-    /// Whether its clients hear that the tools behind it have changed.
+    /// `true` if clients are notified when the tools behind the view have changed.
     pub list_changed: bool,
-    /// How long a notice to a client waits for more of the same, in every view.
+    /// The time that a notice to a client waits for more of the same, in every view.
     pub list_changed_debounce: Duration,
     /// The largest result that is returned whole, in bytes.
     pub result_bytes_max: usize,
-    /// How many steps a chain may have.
+    /// The largest number of steps in a chain.
     pub max_steps: usize,
 }
 
@@ -42,7 +42,7 @@ pub enum ToolSet {
 }
 
 impl ToolSet {
-    /// Returns the word for it.
+    /// Returns the word for the set in the file.
     pub fn name(self) -> &'static str {
         match self {
             Self::Core => "core",
@@ -64,28 +64,28 @@ impl Default for ToolsConfig {
     }
 }
 
-/// [`ToolsConfig`] as it stands in the file.
+/// [`ToolsConfig`] as written in the file.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(inline)]
 pub(super) struct ToolsTable {
-    /// Which meta-tools the view `meta` has.
+    /// The meta-tools of the view `meta`.
     #[schemars(with = "Vec<ToolSet>", length(min = 1), extend("default" = ["core"], "uniqueItems" = true))]
     sets: Option<Spanned<Vec<Spanned<NamedValue<ToolSet>>>>>,
-    /// Whether the meta-tools ask clients that search for tools themselves to keep them in view.
+    /// If `true`, the meta-tools ask clients that search for tools themselves to keep them in view.
     #[schemars(with = "bool", extend("default" = true))]
     always_load: Option<bool>,
-    /// Whether clients of the view `meta` hear that the tools behind it have changed.
+    /// If `true`, metamcp notifies clients of the view `meta` when the tools behind it change.
     #[schemars(with = "bool", extend("default" = true))]
     list_changed: Option<bool>,
-    /// How long a notice of a changed list or an updated resource waits for more of the same, in
-    /// every view; up to a minute.
+    /// The time that a notice of a changed list or an updated resource waits for more of the same,
+    /// in every view; at most a minute.
     #[schemars(with = "DebounceSchema", extend("default" = duration_text(defaults::LIST_CHANGED_DEBOUNCE)))]
     list_changed_debounce: Option<Spanned<String>>,
-    /// How large a result may be that a meta-tool returns whole, in bytes; of a larger one, a preview.
+    /// The largest result that a meta-tool returns whole, in bytes; of a larger one, a preview.
     #[schemars(with = "usize", range(min = defaults::RESULT_BYTES_RANGE.0, max = defaults::RESULT_BYTES_RANGE.1), extend("default" = defaults::RESULT_BYTES_MAX))]
     result_bytes_max: Option<Spanned<usize>>,
-    /// How many steps a chain may have.
+    /// The largest number of steps in a chain.
     #[schemars(with = "usize", range(min = 1, max = defaults::CHAIN_STEPS_LIMIT), extend("default" = defaults::CHAIN_STEPS_MAX))]
     max_steps: Option<Spanned<usize>>,
 }

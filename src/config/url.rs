@@ -5,7 +5,7 @@ use toml::Spanned;
 
 use super::diagnostic::ConfigProblem;
 
-/// Checks the URL of an endpoint over HTTP, with TLS or without; `example` says how one is written.
+/// Checks an HTTP URL, with TLS or without; `example` is the help that shows how to write one.
 pub(super) fn parse_http(text: &Spanned<String>, example: &str) -> Result<Uri, ConfigProblem> {
     let problem = |why: &str| {
         ConfigProblem::at(text.span(), format!("`{}` {why}", without_secrets(text.get_ref())))
@@ -13,7 +13,7 @@ pub(super) fn parse_http(text: &Spanned<String>, example: &str) -> Result<Uri, C
     };
     let url: Uri = text.get_ref().parse().map_err(|_| problem("is not a URL"))?;
     let authority = url.authority().map(|authority| authority.as_str()).unwrap_or_default();
-    // A port that does not fit is parsed all the same, and then is none.
+    // `Uri` parses a port that is too large, and then has no port.
     if authority.rsplit(['@', ']']).next().is_some_and(|end| end.contains(':'))
         && url.port_u16().is_none()
     {
@@ -26,7 +26,7 @@ pub(super) fn parse_http(text: &Spanned<String>, example: &str) -> Result<Uri, C
     }
 }
 
-/// Returns the text of a URL without what may be secret in it: who logs in, and the query.
+/// Returns the text of a URL without its login and query, which may be secret.
 pub fn without_secrets(text: &str) -> String {
     let (text, query) = match text.split_once('?') {
         Some((before, _)) => (before, "?***"),

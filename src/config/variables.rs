@@ -1,5 +1,4 @@
-//! Tables of names and values that are handed on: the environment of a child, the headers of a
-//! request.
+//! Tables of names and values to pass on: the environment of a child, the headers of a request.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +6,7 @@ use toml::Spanned;
 
 use super::{SecretValue, diagnostic::ConfigProblem};
 
-/// The table as it stands in the file.
+/// The table as written in the file.
 pub(super) type VariableTable = Spanned<BTreeMap<Spanned<String>, SecretValue>>;
 
 /// Returns the variables for a child.
@@ -49,7 +48,7 @@ fn checked(
             }
             _ => {}
         }
-        // HTTP does not tell upper from lower case: one of the two would be lost.
+        // HTTP ignores the case of header names: one of the two would be lost.
         if what.contains("header")
             && checked.keys().any(|known: &String| known.eq_ignore_ascii_case(name.get_ref()))
         {
@@ -68,7 +67,7 @@ fn is_text(value: &str) -> bool {
     !value.contains('\0')
 }
 
-/// Headers that belong to the protocol are ours to set.
+/// Returns whether an operator may set this header; metamcp sets those of the protocol.
 pub(crate) fn is_header(name: &str) -> bool {
     const OURS: [&str; 8] = [
         "accept",

@@ -1,19 +1,19 @@
-//! What a server says to nobody in particular.
+//! The messages of a server that are addressed to no single request.
 
 use bytes::Bytes;
 
 use super::{ServerRequest, SessionOwner};
 use crate::{
     name::ServerName,
-    protocol::{Message, payloads::ListKind},
+    protocol::{Message, list_page::ListKind},
 };
 
-/// Something that a server sent besides the answer to a request.
+/// A message that a server sent besides the answer to a request.
 #[derive(Debug)]
 pub enum SideMessage {
     /// A notification.
     Notification(Message),
-    /// A request of its own.
+    /// A request of the server.
     Question(ServerRequest),
 }
 
@@ -26,11 +26,11 @@ impl SideMessage {
         }
     }
 
-    /// Has `wrap` take the bytes of the message for others that are equal to them.
+    /// Replaces the bytes of the message by equal ones that `wrap` returns.
     ///
     /// # Errors
     ///
-    /// As `wrap`. A question is refused then.
+    /// Those of `wrap`. A question is refused then.
     pub(super) fn wrapped<E>(
         self,
         wrap: impl FnOnce(Bytes) -> Result<Bytes, E>,
@@ -42,16 +42,16 @@ impl SideMessage {
     }
 }
 
-/// Something that a server sent and that belongs to no request.
+/// A message that a server sent and that belongs to no request.
 #[derive(Debug)]
 pub struct Announcement {
     /// The server.
     pub server: ServerName,
     /// The generation of the connection that it came on.
     pub generation: u64,
-    /// Whose connection it is, when it is not everybody's.
+    /// The owner of the connection, unless all clients share it.
     pub owner: Option<SessionOwner>,
-    /// What was sent.
+    /// The message.
     pub aside: SideMessage,
 }
 
@@ -60,11 +60,11 @@ pub struct Announcement {
 pub enum NoticeSource {
     /// The server.
     Server,
-    /// metamcp, which has connected the server.
+    /// metamcp, after it connected the server.
     Metamcp,
 }
 
-/// The generation of notices that metamcp sends itself: no connection has it.
+/// The generation of notices that metamcp itself sends: no connection has it.
 pub(super) const OURS: u64 = 0;
 
 impl Announcement {
@@ -73,10 +73,10 @@ impl Announcement {
         if self.generation == OURS { NoticeSource::Metamcp } else { NoticeSource::Server }
     }
 
-    /// Returns the notice that `list` of `server` has changed, for everybody or for `owner`.
+    /// Returns the notice that `list` of `server` has changed, for all clients or for `owner`.
     pub fn of_change(server: ServerName, owner: Option<SessionOwner>, list: ListKind) -> Self {
         let aside = SideMessage::Notification(Message::notification(list.notice(), None));
-        // No matter on which connection: it is told of the server.
+        // The notice is about the server, not about one of its connections.
         Self { server, generation: OURS, owner, aside }
     }
 }

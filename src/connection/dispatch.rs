@@ -1,13 +1,13 @@
-//! What comes from the server, and to whom it goes.
+//! The dispatch of messages from a server to their receivers.
 //!
 //! | from the server | goes to |
 //! |---|---|
-//! | an answer | who waits for its id |
-//! | progress | who waits for the request of its token |
-//! | a message on the stream of a request | who waits for that request |
-//! | a log message, where all comes on one stream | the only client who waits; else it is announced |
-//! | what belongs to a subscription of ours | is announced, without its tag |
-//! | a request | where the connection has an owner: a client that waits; else it is announced |
+//! | an answer | the waiter for its id |
+//! | progress | the waiter for the request with its token |
+//! | a message on the stream of a request | the waiter for that request |
+//! | a log message on a stream that all share | the only client that waits; else it is announced |
+//! | a message of metamcp's subscription | is announced, without the subscription id |
+//! | a request, on a connection with an owner | a client that waits; else it is announced |
 //! | anything else | is announced |
 
 use std::sync::{Arc, atomic::Ordering};
@@ -26,20 +26,21 @@ use crate::{
     protocol::{
         Era, LoggingLevel, Message, MessageKind, ParseError, RpcError,
         jsonrpc::MessagePart,
+        list_page::ListKind,
         nesting_depth::DEPTH_MAX,
-        payloads::{ListKind, method},
+        payloads::method,
         rpc_error::{INVALID_REQUEST, METHOD_NOT_FOUND},
         version,
     },
 };
 
 impl Connection {
-    /// Takes what should be one message from the server. `via` is as in [`Self::receive`].
+    /// Handles bytes that should be one message from the server. `via` is as in [`Self::receive`].
     pub(super) fn receive_message(self: &Arc<Self>, bytes: Bytes, via: Option<u64>) {
         let length = bytes.len();
         let start = bytes.as_ptr();
         match read_in_place(bytes.len(), || Message::parse_lossy(bytes)) {
-            // A copy, as what came was not UTF-8.
+            // A copy, because the bytes were not UTF-8.
             Ok(message) if message.bytes().as_ptr() != start => {
                 let id = message.integer(MessagePart::Id);
                 let account = via.and_then(|via| self.account_of(via));
@@ -62,8 +63,8 @@ impl Connection {
         }
     }
 
-    /// Refuses a message of the server that is nested too deep: an answer fails for the client that
-    /// has asked, and a question is answered with an error.
+    /// Refuses a message of the server that is nested too deep: an answer fails its request, and a
+    /// question is answered with an error.
     fn refuse_depth(&self, shape: MessageKind, id: Option<&str>, via: Option<u64>) {
         self.counters.heard.note_unanswering();
         match shape {
@@ -81,8 +82,8 @@ impl Connection {
         }
     }
 
-    /// Takes one message from the server. `via` is the request whose stream it came on, where the
-    /// transport has such streams.
+    /// Handles one message from the server. `via` is the request that owns the stream that it came
+    /// on, if the transport has such streams.
     pub(super) fn receive(self: &Arc<Self>, message: Message, via: Option<u64>) {
         match message.shape() {
             MessageKind::Response => return self.answered(message, via),
@@ -110,13 +111,13 @@ impl Connection {
                 let account = waiter.account;
                 let counted = match via {
                     _ if is_copy => message.wrapped(|bytes| budget::counted(Some(account), bytes)),
-                    // It counts for who asked since its first byte.
+                    // It has counted for the caller since its first byte.
                     Some(_) => Ok(message),
                     None => message.wrapped(|bytes| budget::attributed(account, bytes)),
                 };
                 waiter.inbox.settle(counted.map_err(RequestFailure::NoMemory));
             }
-            // A client that has gone left its request behind, to be drained.
+            // The client has gone, and its request was draining.
             SettledRequest::Drained(_) => {
                 self.counters.late.fetch_add(1, Ordering::Relaxed);
             }
@@ -127,7 +128,7 @@ impl Connection {
         }
     }
 
-    /// Takes note that the request `id` was answered, for which nobody waits any more.
+    /// Records the answer to request `id`, which no caller waits for any more.
     pub(super) fn drained(&self, id: u64) {
         self.counters.heard.answer();
         if let SettledRequest::Drained(_) = self.settle(Some(id)) {
@@ -135,12 +136,12 @@ impl Connection {
         }
     }
 
-    /// Returns the account that the answer to request `id` counts for, while somebody waits for it.
+    /// Returns the account that the answer to request `id` counts for, while a caller waits for it.
     pub(super) fn account_of(&self, id: u64) -> Option<Account> {
         self.mux().waiter(id).map(|waiter| waiter.account)
     }
 
-    /// Ends the wait for the request `id`, and tells those who wait for the last one.
+    /// Ends the wait for request `id`. If it was the last one, wakes the tasks that wait for that.
     fn settle(&self, id: Option<u64>) -> SettledRequest<Waiter> {
         let Some(id) = id else { return SettledRequest::Unknown };
         let (settled, is_idle) = {
@@ -164,7 +165,7 @@ impl Connection {
         match message.method() {
             Some(method::PROGRESS) => {
                 let token = message.integer(MessagePart::ProgressToken);
-                // Progress that nobody asked for has no token to be told under.
+                // A request without a progress token gets no progress.
                 return self.hand(SideMessage::Notification(message), via, token, |waiter| {
                     waiter.has_token
                 });
@@ -173,7 +174,7 @@ impl Connection {
             Some(method::PROMPTS_CHANGED) => self.lists.bump(ListKind::Prompts),
             Some(method::RESOURCES_CHANGED) => self.lists.bump(ListKind::Resources),
             Some(method::RESOURCE_UPDATED) => {}
-            // The server takes back what it asked: the news goes where the question went.
+            // The server cancels its question: the notification goes where the question went.
             Some(method::CANCELLED) => {
                 if !matches!(self.party, ConnectionOwner::Shared) {
                     self.put(SideMessage::Notification(message), via);
@@ -181,8 +182,8 @@ impl Connection {
                 return;
             }
             Some(method::LOG_MESSAGE) if self.has_one_stream() => {
-                // A server without sessions writes only for requests that have asked for it. That
-                // we read its lists meanwhile takes nothing from a client.
+                // A server without sessions logs only for requests that asked for it. Requests of
+                // metamcp itself are ignored, so that they take nothing from a client.
                 let is_modern = self.era() == Era::Modern;
                 let level = LoggingLevel::of(&message);
                 let may_be = |waiter: &Waiter| {
@@ -202,8 +203,8 @@ impl Connection {
         self.announce(SideMessage::Notification(message));
     }
 
-    /// Takes what is about a subscription of ours; returns what is for clients, without a trace of
-    /// it, and the request whose stream it came on, if that is not the subscription.
+    /// Handles the messages about metamcp's subscription. Returns those for clients, without the
+    /// subscription id, with the request that owns their stream, unless that is the subscription.
     fn subscribed(&self, message: Message, via: Option<u64>) -> Option<(Message, Option<u64>)> {
         let subscription = server_subscription::subscription(&message);
         match message.method() {
@@ -211,7 +212,7 @@ impl Connection {
                 self.hand(SideMessage::Notification(message), via, subscription.or(via), |_| true);
                 None
             }
-            // It ends a subscription, and nothing else. Source: MCP 2026-07-28, "Cancellation".
+            // It can only end a subscription. Source: MCP 2026-07-28, "Cancellation".
             Some(method::CANCELLED) => {
                 let id = message.integer(MessagePart::CancelledId);
                 if let Some(id) = id.filter(|id| self.mux().is_probe(*id)) {
@@ -220,7 +221,7 @@ impl Connection {
                 None
             }
             _ => match subscription {
-                // One that was let go; the next one tells the same.
+                // A subscription that was closed; the next one brings the same notices.
                 Some(id) if !self.is_waiting(id) => None,
                 Some(_) => Some((server_subscription::untagged(&message), None)),
                 None => Some((message, via)),
@@ -228,7 +229,7 @@ impl Connection {
         }
     }
 
-    /// Tells whether nothing says to which request a message belongs.
+    /// Returns whether the transport does not show which request a message belongs to.
     fn has_one_stream(&self) -> bool {
         match &self.link {
             Link::Stdio(_) => true,
@@ -236,11 +237,11 @@ impl Connection {
         }
     }
 
-    /// Passes a server's request on to whom it concerns, or answers it.
+    /// Answers a server's request, or passes it to a client.
     fn asked(self: &Arc<Self>, request: Message, via: Option<u64>) {
         let id = request.part(MessagePart::Id).unwrap_or("null");
         match request.method() {
-            // Source: MCP 2026-07-28, "stdio" and "Streamable HTTP": it must not.
+            // The server must not ask. Source: MCP 2026-07-28, "stdio" and "Streamable HTTP".
             other if self.era() == Era::Modern => {
                 let name = other.unwrap_or_default();
                 self.is_asking.call_once(|| {
@@ -276,12 +277,12 @@ impl Connection {
         }
     }
 
-    /// Hands something to the client that has this connection: on the stream of the request that
-    /// caused it where that is known, else of another one, else of none. A request of ours has no
-    /// client.
+    /// Passes a message to the client that has this connection: on the stream of the request that
+    /// caused it if that is known, else on that of another one. Without either it is announced. A
+    /// request of metamcp itself has no client.
     fn put(&self, aside: SideMessage, via: Option<u64>) {
-        // The stream of a request that was answered is still read when another client has the
-        // connection already: that one has nothing to do with it.
+        // The stream of an answered request is still read after another client has taken the
+        // connection: the message does not concern that client.
         let is_past = via.is_some() && matches!(self.party, ConnectionOwner::Exclusive);
         let id = {
             let mux = self.mux();
@@ -295,11 +296,11 @@ impl Connection {
         }
     }
 
-    /// Hands something to who waits for the request `id`, if it is for them. `via` is as in
+    /// Passes a message to the waiter for request `id`, if `is_for` accepts it. `via` is as in
     /// [`Self::receive`].
     ///
-    /// A client that does not pick up what is there loses its request: it must not hold up the
-    /// others on this connection.
+    /// A client that does not take its messages loses its request: it must not block the others on
+    /// this connection.
     fn hand(
         &self,
         aside: SideMessage,
@@ -321,12 +322,12 @@ impl Connection {
         };
         let aside = match via {
             None => aside.wrapped(|bytes| budget::attributed(account, bytes)),
-            // It counts for who asked since its first byte.
+            // It has counted for the caller since its first byte.
             Some(_) => Ok(aside),
         };
         let aside = match aside {
             Ok(aside) => aside,
-            // As where it does not read: a notification is lost, and a question refused.
+            // As for a client that does not read: a notification is lost, and a question refused.
             Err(exhausted) => {
                 self.counters.overflow.fetch_add(1, Ordering::Relaxed);
                 tracing::debug!(mcp_server = %self.server, %exhausted, "notification dropped");
@@ -347,19 +348,19 @@ impl Connection {
         }
     }
 
-    /// Gives the request `id` up. One that was sent drains, and the server is told.
+    /// Gives up the request `id`. If it was sent, it drains, and the server is told.
     ///
-    /// A child that has not answered it is suspect from now on. One that may be busy with an older
-    /// request is not: many children do one thing at a time, and that request has a client.
+    /// A child that has not answered it becomes suspect, unless it may be busy with an older
+    /// request: many children do one thing at a time, and a caller waits for that request.
     pub(super) fn cancel_request(&self, id: u64, is_cancelled: bool, was_sent: bool) {
         let (inbox, is_idle, is_suspicious) = {
             let mut mux = self.mux();
             let Some(waiter) = mux.waiter(id) else { return };
             let (inbox, ends) = (Arc::clone(&waiter.inbox), waiter.ends);
-            // An HTTP upstream answers its requests side by side.
+            // An HTTP upstream answers its requests in parallel.
             let is_suspicious =
                 was_sent && self.is_child() && !mux.is_probe(id) && !mux.has_older(id);
-            // Its stream ends with the one who read it, where it has one of its own.
+            // A stateless request ends with its stream, and does not drain.
             if was_sent && !self.is_stateless() {
                 mux.abandon(id, ends);
             } else {
@@ -381,7 +382,7 @@ impl Connection {
         }
     }
 
-    /// Says that the lists of this server may be others than clients know.
+    /// Announces that the lists of this server may differ from those that clients know.
     pub fn announce_lists_changed(&self) {
         for list in [ListKind::Tools, ListKind::Prompts, ListKind::Resources] {
             if self.profile().is_some_and(|profile| profile.has(list.capability())) {
@@ -391,7 +392,7 @@ impl Connection {
         }
     }
 
-    /// Hands something on that belongs to no request.
+    /// Announces a message that belongs to no request.
     pub(super) fn announce(&self, aside: SideMessage) {
         self.announce_as(self.generation, aside);
     }
@@ -399,7 +400,7 @@ impl Connection {
     fn announce_as(&self, generation: u64, aside: SideMessage) {
         let owner = match &self.party {
             ConnectionOwner::Owned(owner) => Some(owner.clone()),
-            // Between two clients, it is for nobody.
+            // While no client has the connection, there is no receiver.
             ConnectionOwner::Exclusive => return,
             ConnectionOwner::Shared => None,
         };
@@ -409,7 +410,7 @@ impl Connection {
         }
     }
 
-    /// Counts a line that was no message; the first one is worth a warning.
+    /// Counts a line that is not a message; the first one is logged as a warning.
     pub(super) fn note_non_message(&self, what: &str, length: usize) {
         if self.counters.noise.fetch_add(1, Ordering::Relaxed) == 0 {
             tracing::warn!(
@@ -419,14 +420,14 @@ impl Connection {
         }
     }
 
-    /// Fails the request `id` alone, if somebody still waits for it.
+    /// Fails the request `id` alone, if a caller still waits for it.
     pub(super) fn fail(&self, id: u64, failure: RequestFailure) {
         if let SettledRequest::Wanted(waiter) = self.settle(Some(id)) {
             waiter.inbox.settle(Err(failure));
         }
     }
 
-    /// Tells whether somebody waits for the answer to request `id`.
+    /// Returns whether a caller waits for the answer to request `id`.
     pub(super) fn is_waiting(&self, id: u64) -> bool {
         self.mux().waiter(id).is_some()
     }
@@ -436,7 +437,7 @@ impl Connection {
         let _nobody_waits = self.settle(Some(id));
     }
 
-    /// Tells whether the answer to request `id` is still to come, wanted or not.
+    /// Returns whether the answer to request `id` is still to come, wanted or not.
     pub(super) fn is_open(&self, id: u64) -> bool {
         self.mux().is_open(id)
     }

@@ -1,4 +1,4 @@
-//! Why a request got no answer from its server.
+//! The reasons why a request got no answer from its server.
 
 use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
 
@@ -12,55 +12,55 @@ use crate::{
     protocol::nesting_depth::DEPTH_MAX,
 };
 
-/// Why a request got no answer from its server.
+/// The reason why a request got no answer from its server.
 ///
-/// Cheap to clone: when a link goes down, everybody who waits is told.
+/// Cheap to clone: when a link goes down, each waiter receives it.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum RequestFailure {
     /// The stdio server ended.
     #[error("the server's {kind} {exit}{}", quote(.kind, .output))]
     Exited {
-        /// What it was.
+        /// The kind of server.
         kind: StdioServerKind,
-        /// How it ended.
+        /// Its exit status, if it is known.
         exit: ChildExit,
-        /// What it wrote to standard error, or what its journal has.
+        /// Its output on standard error, or the end of its journal.
         output: ErrorOutput,
     },
-    /// The stdio server closed a pipe of its own and lived on: it was ended.
+    /// The stdio server closed one of its pipes and kept running: metamcp ended it.
     #[error("the server's {kind} closed its {pipe} {}{}", and_then(*.exit), quote(.kind, .output))]
     HungUp {
-        /// What it was.
+        /// The kind of server.
         kind: StdioServerKind,
-        /// What it closed.
+        /// The pipe that it closed.
         pipe: TransportKind,
-        /// How it ended afterwards.
+        /// Its exit status afterwards, if it is known.
         exit: ChildExit,
-        /// What it wrote to standard error.
+        /// Its output on standard error.
         output: ErrorOutput,
     },
-    /// We closed the connection: stop, or a reload that changed the server.
+    /// metamcp closed the connection: a stop, or a reload that changed the server.
     #[error("the connection was closed by a stop or reload")]
     Closed,
-    /// The connection went just before the request was sent.
+    /// The connection ended just before the request was sent.
     #[error("the connection ended before the request was sent")]
     Gone,
     /// The upstream cannot be reached.
     #[error("the upstream cannot be reached: {0}")]
     Connect(Arc<str>),
-    /// The upstream does not know our session any more.
+    /// The upstream does not know the session of metamcp any more.
     #[error("the upstream has forgotten our session (HTTP {0})")]
     SessionLost(StatusCode),
-    /// The upstream does not speak the version of our requests any more.
+    /// The upstream does not speak the protocol version of the request any more.
     #[error("the upstream does not speak the version of our requests any more (HTTP {0})")]
     EraLost(StatusCode),
-    /// The server left pings unanswered.
+    /// The server does not answer pings.
     #[error("the server does not answer pings")]
     Unresponsive,
-    /// The upstream answered with something that is not a JSON-RPC response.
+    /// The upstream's answer is not a JSON-RPC response.
     #[error("the upstream answered HTTP {status}{}", about(.body))]
     Status {
-        /// The status.
+        /// The HTTP status.
         status: StatusCode,
         /// The beginning of the body.
         body: Arc<str>,
@@ -68,40 +68,40 @@ pub enum RequestFailure {
     /// The answer broke off.
     #[error("the upstream's answer broke off: {0}")]
     BrokenOff(Arc<str>),
-    /// The answer was larger than we accept.
+    /// The answer is larger than metamcp accepts.
     #[error(
         "the answer of {length} bytes is larger than the {} bytes that are accepted",
         defaults::MESSAGE_BYTES_MAX
     )]
     Oversized {
-        /// Its length in bytes, as far as it was read.
+        /// Its length in bytes, or the length of the part that was read.
         length: usize,
     },
-    /// The answer is nested deeper than we accept.
+    /// The answer is nested deeper than metamcp accepts.
     #[error("the answer is nested deeper than the {DEPTH_MAX} levels that are accepted")]
     AnswerTooDeep,
-    /// The request is nested deeper than any server is sent.
+    /// The request is nested deeper than metamcp sends.
     #[error("the request is nested deeper than the {DEPTH_MAX} levels that a server is sent")]
     TooDeep,
     /// The answer did not come in time.
     #[error("no answer within {}", spoken(*.after))]
     Timeout {
-        /// How long it was waited for.
+        /// The time that was waited.
         after: Duration,
     },
     /// The connection was not made in time; the request was not sent.
     #[error("the server was not connected within {}", spoken(*.after))]
     NotInTime {
-        /// How long it was waited for.
+        /// The time that was waited.
         after: Duration,
     },
-    /// The client does not read what comes before the answer.
+    /// The client does not read the messages that come before the answer.
     #[error("the client does not read: more came for it than may wait")]
     Overrun,
-    /// There was no memory for the answer.
+    /// The memory budget has no room for the answer.
     #[error("the answer was not kept: {0}")]
     NoMemory(MemoryExhausted),
-    /// As many requests are in flight as one connection takes.
+    /// The connection has as many requests in flight as it may have.
     #[error(
         "as many requests are in flight as one connection may have ({}), and the turn of this one did not come",
         defaults::IN_FLIGHT_MAX
@@ -109,12 +109,12 @@ pub enum RequestFailure {
     Saturated,
 }
 
-/// What a server is spoken to over.
+/// A pipe to a stdio server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransportKind {
-    /// Where it reads.
+    /// Its standard input.
     Input,
-    /// Where it writes.
+    /// Its standard output.
     Output,
 }
 
@@ -127,7 +127,7 @@ impl fmt::Display for TransportKind {
     }
 }
 
-/// Returns a time as people say it: to the millisecond.
+/// Formats a duration for people, to the millisecond.
 fn spoken(time: Duration) -> String {
     let millis = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     match millis {
@@ -136,7 +136,7 @@ fn spoken(time: Duration) -> String {
     }
 }
 
-/// Tells how a server ended that had hung up: by a signal of ours, mostly.
+/// Describes the end of a server that had hung up: mostly a signal of metamcp.
 fn and_then(exit: ChildExit) -> String {
     match exit {
         ChildExit::Status(status) if status.code().is_some() => format!("and then {exit}"),
@@ -162,7 +162,7 @@ fn about(body: &str) -> String {
 }
 
 impl RequestFailure {
-    /// Returns the last lines that clients may read of a server that has ended, oldest first.
+    /// Returns the last lines of an ended server that clients may read, oldest first.
     pub fn last_lines(&self) -> &[String] {
         match self {
             Self::Exited { output, .. } | Self::HungUp { output, .. } => &output.lines,
@@ -185,9 +185,7 @@ impl RequestFailure {
         }
     }
 
-    /// Tells whether the request provably was not executed, so that it may be sent again.
-    ///
-    /// Source: design ruling 9.
+    /// Returns whether the request was certainly not executed, so that it may be sent again.
     pub fn is_unexecuted(&self) -> bool {
         match self {
             Self::Gone
@@ -211,19 +209,18 @@ impl RequestFailure {
         }
     }
 
-    /// Tells whether sending the request again on a new connection is safe and of use.
+    /// Returns whether sending the request again on a new connection is safe and can help.
     pub fn is_replayable(&self) -> bool {
         self.is_unexecuted()
             && !matches!(self, Self::TooDeep | Self::Saturated | Self::NotInTime { .. })
     }
 
-    /// Tells whether the server was lost in the middle of the request, so that it may have been
-    /// executed or not.
+    /// Returns whether the server was lost during the request, which may have been executed or not.
     pub fn is_interruption(&self) -> bool {
         matches!(self, Self::Exited { .. } | Self::HungUp { .. } | Self::BrokenOff(_))
     }
 
-    /// Returns what kind of failure it is.
+    /// Returns the kind of failure.
     pub fn fault(&self) -> Fault {
         match self {
             Self::Exited { .. } | Self::HungUp { .. } => Fault::StdioExit,
@@ -242,7 +239,7 @@ impl RequestFailure {
         }
     }
 
-    /// Tells whether what ended this request ends others that are on the same connection too.
+    /// Returns whether the cause of this failure ends other requests on the connection too.
     pub fn is_shared(&self) -> bool {
         match self {
             Self::Exited { .. }
@@ -266,7 +263,7 @@ impl RequestFailure {
         }
     }
 
-    /// Returns the stable name of the failure.
+    /// Returns the stable code of the failure.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Exited { .. } => "SERVER_EXITED",
@@ -289,7 +286,7 @@ impl RequestFailure {
         }
     }
 
-    /// Returns what the caller can do about it.
+    /// Returns the next step for the caller.
     pub fn hint(&self) -> Cow<'static, str> {
         let hint = match self {
             Self::Exited { kind: StdioServerKind::Process, .. } => {

@@ -1,8 +1,8 @@
 //! MCP servers inside a test: tasks instead of processes, so that time can be virtual.
 //!
-//! [`InProcessLauncher`] is the launcher; a server is known by the `command` that it is declared with. Its
-//! tool `echo` answers at once with its arguments, `wait` when [`InProcessServer::release`] lets it, and `ask`
-//! asks its client something before it waits.
+//! [`InProcessLauncher`] launches them, and finds a server by its declared `command`. The tool
+//! `echo` answers at once with its arguments, `wait` after [`InProcessServer::release`], and `ask`
+//! asks its client a question before it waits.
 
 use std::{
     collections::BTreeMap,
@@ -35,19 +35,19 @@ use crate::{
     config::{self, defaults},
 };
 
-/// For how long a list is good, as a server says it; that means something in the modern era only.
+/// The time for which a list is valid, as the server reports it; only the modern era has it.
 pub(crate) const TTL: Duration = Duration::from_secs(60);
 
-/// What a pipe holds, in bytes.
+/// The capacity of a pipe, in bytes.
 const PIPE_BYTES: usize = 64 << 10;
 
-/// How many messages of its own accord wait for its output.
+/// The number of unrequested messages that may wait for the output.
 const SAID_MAX: usize = 256;
 
-/// How a server behaves that is launched from now on.
+/// The behaviour of a server that is launched from now on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ServerBehaviour {
-    /// As it should.
+    /// It behaves correctly.
     #[default]
     Good,
     /// It cannot be launched.
@@ -56,28 +56,28 @@ pub(crate) enum ServerBehaviour {
     Crashes,
     /// It answers nothing.
     Hangs,
-    /// It closes its output before it answers anything, and lives on.
+    /// It closes its output before it answers anything, and keeps running.
     HangsUp,
-    /// As it should, but it does not leave when its input ends: it must be killed.
+    /// It behaves correctly, but does not end when its input ends: it must be killed.
     Clings,
-    /// As it should, but it says nothing to what it does not know.
+    /// It behaves correctly, but does not answer requests that it does not know.
     Taciturn,
-    /// As one of the modern era, which knows no handshake.
+    /// It is of the modern era, which has no handshake.
     Modern,
-    /// As one of the modern era, once it is released.
+    /// It is of the modern era, and answers once it is released.
     SlowModern,
-    /// As one of both eras, which takes a handshake at any time, once it is released.
+    /// It is of both eras, takes a handshake at any time, and answers once it is released.
     SlowBoth,
 }
 
-/// Launches servers, each a task.
+/// A launcher that runs each server as a task.
 #[derive(Debug, Default)]
 pub(crate) struct InProcessLauncher {
     tasks: TaskTracker,
     known: Mutex<BTreeMap<String, Arc<InProcessServer>>>,
 }
 
-/// What a server was and is, all of its instances together.
+/// The state and the counters of all instances of one server.
 #[derive(Debug)]
 pub(crate) struct InProcessServer {
     manner: Mutex<ServerBehaviour>,
@@ -89,20 +89,20 @@ pub(crate) struct InProcessServer {
     n_discoveries: AtomicUsize,
     /// The notifications that came, in their order.
     told: Mutex<Vec<String>>,
-    /// From now on it reads and says nothing.
+    /// `true` while it reads and sends nothing.
     is_mute: AtomicBool,
-    /// What it lists besides `echo` and `wait`.
+    /// The tools that it lists besides `echo` and `wait`.
     tools: Mutex<Vec<Value>>,
     n_lists: AtomicUsize,
-    /// What it says of its own accord.
+    /// The notifications that it sends on its own.
     said: broadcast::Sender<Value>,
     releases: Semaphore,
-    /// Ends every instance that lives.
+    /// Ends every running instance.
     death: Mutex<CancellationToken>,
 }
 
 impl InProcessLauncher {
-    /// Returns a launcher of servers that are all good so far.
+    /// Returns a launcher; all servers behave correctly so far.
     pub(crate) fn new() -> Arc<Self> {
         Arc::default()
     }
@@ -115,14 +115,14 @@ impl InProcessLauncher {
         )
     }
 
-    /// Returns those that were launched, by what they are declared with.
+    /// Returns the `command` of each server that was launched.
     pub(crate) fn launched(&self) -> Vec<String> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let launched = known.iter().filter(|(_, server)| server.n_launches() > 0);
         launched.map(|(command, _)| command.clone()).collect()
     }
 
-    /// Returns a dialer of these servers, and what it announces.
+    /// Returns a dialer of these servers, and the receiver of its announcements.
     pub(crate) fn dialer(self: &Arc<Self>) -> (Dialer, mpsc::Receiver<Announcement>) {
         let (announcements, announced) = mpsc::channel(defaults::ANNOUNCEMENT_QUEUE);
         let launcher = Arc::<Self>::clone(self);
@@ -161,7 +161,7 @@ impl InProcessServer {
         }
     }
 
-    /// Has instances that are launched from now on behave so.
+    /// Sets the behaviour of instances that are launched from now on.
     pub(crate) fn set_behaviour(&self, manner: ServerBehaviour) {
         *self.manner.lock().unwrap_or_else(PoisonError::into_inner) = manner;
     }
@@ -170,32 +170,32 @@ impl InProcessServer {
         *self.manner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns how often it was launched, or tried to be.
+    /// Returns the number of launches, failed ones included.
     pub(crate) fn n_launches(&self) -> usize {
         self.n_launches.load(Relaxed)
     }
 
-    /// Returns how many instances live.
+    /// Returns the number of running instances.
     pub(crate) fn n_living(&self) -> usize {
         self.n_living.load(Relaxed)
     }
 
-    /// Returns how many instances lived at a time at most.
+    /// Returns the largest number of instances that ran at the same time.
     pub(crate) fn n_living_max(&self) -> usize {
         self.n_living_max.load(Relaxed)
     }
 
-    /// Returns how many calls of tools came.
+    /// Returns the number of tool calls that came.
     pub(crate) fn n_calls(&self) -> usize {
         self.n_calls.load(Relaxed)
     }
 
-    /// Returns how many pings came.
+    /// Returns the number of pings that came.
     pub(crate) fn n_pings(&self) -> usize {
         self.n_pings.load(Relaxed)
     }
 
-    /// Returns how often one that answers in its own way was asked what it is.
+    /// Returns how often it received `server/discover` and handled it as its behaviour says.
     pub(crate) fn n_discoveries(&self) -> usize {
         self.n_discoveries.load(Relaxed)
     }
@@ -205,7 +205,7 @@ impl InProcessServer {
         self.told.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Has it read on and say nothing, or answer again what comes from now on.
+    /// Makes it read and send nothing, or ends that for the messages from now on.
     pub(crate) fn set_mute(&self, is_mute: bool) {
         self.is_mute.store(is_mute, Relaxed);
     }
@@ -215,22 +215,22 @@ impl InProcessServer {
         self.n_lists.load(Relaxed)
     }
 
-    /// Has it list these besides `echo` and `wait`, and tell nobody.
+    /// Sets the tools that it lists besides `echo` and `wait`, without a notification.
     pub(crate) fn list(&self, tools: &[Value]) {
         *self.tools.lock().unwrap_or_else(PoisonError::into_inner) = tools.to_vec();
     }
 
-    /// Has every instance that lives say something of its own accord.
+    /// Makes every running instance send a notification.
     pub(crate) fn send_notification(&self, method: &str) {
         let _nobody_lives = self.said.send(json!({ "jsonrpc": "2.0", "method": method }));
     }
 
-    /// Lets `n_calls` of the calls go that wait, or will.
+    /// Releases `n_calls` calls that wait, or will wait.
     pub(crate) fn release(&self, n_calls: usize) {
         self.releases.add_permits(n_calls);
     }
 
-    /// Kills every instance that lives.
+    /// Kills every running instance.
     pub(crate) fn kill(&self) {
         let mut death = self.death.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut *death).cancel();
@@ -291,7 +291,7 @@ impl InProcessServer {
         }
     }
 
-    /// Returns what is answered to a request, when it is time for that.
+    /// Returns the answer to a request, once it is due.
     fn answer(&self, line: &str) -> Option<BoxFuture<'_, Value>> {
         let message: Value = serde_json::from_str(line).expect("JSON");
         let Some(id) = message.get("id").cloned() else {
@@ -407,8 +407,8 @@ impl RunningServer for Guest {
     }
 }
 
-/// Returns what a server of this manner answers to what opens a connection, if it answers that in
-/// its own way: that may be nothing.
+/// Returns the answer of a server to the request that opens a connection, if its behaviour defines
+/// one: that may be no answer.
 fn opened(manner: ServerBehaviour, message: &Value) -> Option<Option<Value>> {
     let id = &message["id"];
     let is_modern = match manner {
@@ -437,7 +437,7 @@ fn opened(manner: ServerBehaviour, message: &Value) -> Option<Option<Value>> {
     Some(Some(answer))
 }
 
-/// Returns what a server asks before it answers.
+/// Returns the question that a server asks before it answers.
 fn question(line: &str) -> Option<BoxFuture<'static, Value>> {
     let message: Value = serde_json::from_str(line).expect("JSON");
     let asks = message["method"] == "tools/call" && message["params"]["name"] == "ask";

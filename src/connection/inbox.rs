@@ -1,7 +1,7 @@
-//! What comes back for one request: from the reader of a connection to whoever asked.
+//! The inbox of one request: the queue from the reader of a connection to the caller.
 //!
-//! Bounded, and never waited for by a reader that others share: what finds no room is dropped, and
-//! whoever takes nothing for a while loses its request. A reader that is one client's own waits.
+//! Bounded. A reader that serves several clients never waits for room: it drops the message, and a
+//! caller that takes nothing for a while loses its request. A reader that serves one client waits.
 
 use std::{
     collections::VecDeque,
@@ -15,36 +15,36 @@ use tokio::time::Instant;
 use super::{CallEvent, RequestFailure, SideMessage};
 use crate::{config::defaults, protocol::Message};
 
-/// The place where one request's answer, and what comes before it, is put down and picked up.
+/// The answer to one request and the messages before it, until the caller takes them.
 #[derive(Debug, Default)]
 pub(super) struct Inbox(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
     asides: VecDeque<SideMessage>,
-    /// The size of all of them.
+    /// The total size of the messages, in bytes.
     n_bytes: usize,
-    /// Since when nothing has been picked up although there was no room any more.
+    /// The time at which the inbox became full; nothing was taken since.
     full_since: Option<Instant>,
-    /// Whoever picks it up is away, as the protocol wants it.
+    /// `true` while the caller is paused, as the protocol expects.
     is_held: bool,
     outcome: Option<Result<Message, RequestFailure>>,
-    /// The answer was deferred, and nobody has picked that up yet.
+    /// `true` if the answer was deferred, and the caller does not know that yet.
     is_deferred: bool,
     reader: Option<Waker>,
-    /// Nobody picks anything up any more.
+    /// `true` once the caller takes nothing any more.
     is_closed: bool,
-    /// The upstream's answer is not to be read on either.
+    /// `true` once the upstream's answer is not to be read to its end either.
     is_cancelled: bool,
     sender: Option<Waker>,
 }
 
-/// There is no room for what has come.
+/// The outcome of a push without room.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum InboxFull {
-    /// Whoever picks it up was slow for a moment: this one is dropped.
+    /// The caller was slow for a moment: this message is dropped.
     Dropped,
-    /// Nobody has picked anything up for [`defaults::OVERRUN_PATIENCE`].
+    /// The caller has taken nothing for [`defaults::OVERRUN_PATIENCE`].
     Overrun,
 }
 
@@ -62,24 +62,24 @@ impl State {
 }
 
 impl Inbox {
-    /// Puts down something that comes before the answer; after a close it is dropped.
+    /// Adds a message that comes before the answer; after a close it is dropped.
     pub(super) fn push(&self, aside: SideMessage) -> Result<(), InboxFull> {
         let mut state = self.state();
         if state.is_closed || state.outcome.is_some() {
-            drop(state); // Before the aside, whose end may be told to the server.
+            drop(state); // Unlock first: dropping `aside` may send a message.
             return Ok(());
         }
         let n_bytes = state.n_bytes + aside.message().bytes().len();
-        // One that is alone may be as large as any message.
+        // A single message may be as large as any message.
         if state.asides.len() >= defaults::NOTIFICATION_QUEUE
             || (n_bytes > defaults::NOTIFICATION_BYTES_MAX && !state.asides.is_empty())
         {
             if state.is_held {
-                drop(state); // Before the aside, as above.
+                drop(state); // Unlock first, as above.
                 return Err(InboxFull::Dropped);
             }
             let full_since = *state.full_since.get_or_insert_with(Instant::now);
-            drop(state); // Before the aside, as above.
+            drop(state); // Unlock first, as above.
             let is_overrun = full_since.elapsed() >= defaults::OVERRUN_PATIENCE;
             return Err(if is_overrun { InboxFull::Overrun } else { InboxFull::Dropped });
         }
@@ -91,15 +91,15 @@ impl Inbox {
         Ok(())
     }
 
-    /// Says whether whoever picks things up is away for good reason: then nothing is lost but what
-    /// finds no room.
+    /// Records whether the caller is paused: then only messages without room are lost, and not the
+    /// request.
     pub(super) fn set_paused(&self, is_held: bool) {
         let mut state = self.state();
         state.is_held = is_held;
         state.full_since = None;
     }
 
-    /// Says that the answer has been deferred.
+    /// Records that the answer has been deferred.
     pub(super) fn defer(&self) {
         let mut state = self.state();
         state.is_deferred = true;
@@ -108,7 +108,7 @@ impl Inbox {
         wake(reader);
     }
 
-    /// Puts down the answer, or why there will be none. The first one counts.
+    /// Adds the answer, or the reason why there will be none. The first one counts.
     pub(super) fn settle(&self, outcome: Result<Message, RequestFailure>) {
         let mut state = self.state();
         if state.outcome.is_none() {
@@ -119,15 +119,15 @@ impl Inbox {
         wake(reader);
     }
 
-    /// Picks up what came first, if there is anything. Whoever waited is not woken any more: it is
-    /// here.
+    /// Takes the oldest event, if any. A caller that waited is not woken any more: it makes this
+    /// call.
     pub(super) fn take(&self) -> Option<Result<CallEvent, RequestFailure>> {
         let mut state = self.state();
         let _here = state.reader.take();
         state.take()
     }
 
-    /// Picks up what came first, and is woken when there is something.
+    /// Takes the oldest event, or registers to be woken for the next one.
     pub(super) fn poll_next(
         &self,
         context: &mut Context<'_>,
@@ -145,12 +145,12 @@ impl Inbox {
         }
     }
 
-    /// Waits until what was put down is picked up. Only for who is polled by the one who picks up:
-    /// nobody else is woken.
+    /// Waits until all messages are taken. Only for a future that the taking task polls: it is not
+    /// woken.
     ///
     /// # Cancel safety
     ///
-    /// Safe.
+    /// Cancel safe.
     pub(super) async fn drained(&self) {
         std::future::poll_fn(|_| match self.state().asides.is_empty() {
             true => Poll::Ready(()),
@@ -159,12 +159,12 @@ impl Inbox {
         .await;
     }
 
-    /// Waits until nobody picks anything up any more. Only for who is polled anew then, as what drains
-    /// the answer is: nobody else is woken.
+    /// Waits until the inbox is closed. Only for a future that is polled anew then, such as the one
+    /// that drains the answer: it is not woken.
     ///
     /// # Cancel safety
     ///
-    /// Safe.
+    /// Cancel safe.
     pub(super) async fn closed(&self) {
         std::future::poll_fn(|_| match self.is_closed() {
             true => Poll::Ready(()),
@@ -173,12 +173,12 @@ impl Inbox {
         .await;
     }
 
-    /// Tells whether nobody picks anything up any more.
+    /// Returns whether the inbox is closed.
     pub(super) fn is_closed(&self) -> bool {
         self.state().is_closed
     }
 
-    /// Nobody picks anything up any more. With `is_cancelled`, the answer is of no use either.
+    /// Closes the inbox. With `is_cancelled`, the answer is not needed either.
     pub(super) fn close(&self, is_cancelled: bool) {
         let mut state = self.state();
         state.is_closed = true;
@@ -190,11 +190,11 @@ impl Inbox {
         wake(sender);
     }
 
-    /// Waits until the answer is of no use to anybody.
+    /// Waits until the answer is not needed any more.
     ///
     /// # Cancel safety
     ///
-    /// Safe.
+    /// Cancel safe.
     pub(super) async fn cancelled(&self) {
         std::future::poll_fn(|context| {
             let mut state = self.state();
@@ -208,7 +208,7 @@ impl Inbox {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Held for statements on plain data. Wakers and questions are dropped or woken outside.
+        // Held for statements on plain data. Wakers are woken and questions dropped after it.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,82 +1,81 @@
-//! When to ping a server, and when to take it for dead.
+//! The state machine that decides when a server is pinged, and when it is taken for dead.
 //!
-//! Pure: the caller waits, pings and tells what it sees. What is heard shows that the server lives,
-//! unless it has flooded for long and answered nothing. So a ping is sent only into silence, and what
-//! is heard after a ping that was missed clears the server.
+//! Pure: the caller waits, pings and reports what it observes. Any message shows that the server
+//! lives, except in a long flood without an answer. So a ping is sent only into silence, and a
+//! message after a missed ping clears the server.
 //!
-//! Clients may wait in line for a child that is stuck. So its pings follow one another: `failures`
-//! timeouts after the suspicion, the child is given up. The first ping comes a part of its timeout
-//! later: an answer that crosses the cancellation of its request spares the child the ping.
+//! Clients may queue behind a stuck child, so its pings follow one another without a pause: it is
+//! given up `failures` timeouts after the suspicion. The first ping waits for a part of its
+//! timeout, so that an answer that crosses the cancellation of its request spares the child the
+//! ping.
 //!
-//! | concern | is pinged |
+//! | reason | the server is pinged |
 //! |---|---|
-//! | nobody's | never |
-//! | it is to be there, and works | never: many servers do one thing at a time |
-//! | it is to be there | after a period of silence |
+//! | it is not needed | never |
+//! | it is kept alive, and works | never: many servers do one thing at a time |
+//! | it is kept alive | after a period of silence |
 //! | a request got no answer, and nothing else came | at once, then once per period |
-//! | a request to a child got no answer, or was given up without one | at once, one after the other |
-//!
-//! Source: seed 001, `healthCheckInterval`, "threshold 3"; seed 003, PIN-14.
+//! | a request to a child got no answer, or was given up without one | at once, without pauses |
 
 use std::time::Duration;
 
-/// The part of the first timeout for which a child is not pinged yet is one in so many. Ours: one
-/// second by default, in which any server on the same host has read a cancellation.
+/// The grace period before the first ping of a child is the timeout divided by this: one second by
+/// default, in which any server on the same host has read a cancellation.
 const GRACE_PARTS: u32 = 10;
 
-/// The state of the watch over one server.
+/// The state of the keepalive of one server.
 #[derive(Debug)]
 pub(super) struct Keepalive {
     period: Duration,
     timeout: Duration,
     failures: u32,
     n_missed: u32,
-    /// When the last ping was sent, how long it may take, and when it was missed; counted from the
-    /// same moment as what the caller sees.
+    /// The times of the last ping and of the last miss, on the clock of [`KeepaliveView`], and the
+    /// time that the ping may take.
     last_ping: Option<Duration>,
     patience: Duration,
     last_miss: Option<Duration>,
 }
 
-/// What is seen of the server, at one moment.
+/// The observations about the server at one moment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KeepaliveView {
-    /// The moment.
+    /// The current time.
     pub(super) now: Duration,
-    /// When the server was heard last.
+    /// The time at which the server was heard last.
     pub(super) heard: Duration,
-    /// Why it matters whether the server lives.
+    /// The reason why its liveness matters.
     pub(super) concern: KeepaliveReason,
 }
 
-/// Why it matters whether the server lives.
+/// The reason why the liveness of the server matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeepaliveReason {
-    /// It does not: it is connected when it is needed, and its end is seen.
+    /// It does not matter: the server is connected when it is needed, and its end is noticed.
     Nobodys,
-    /// It is to be there, but is at work and may not be able to answer.
+    /// The server is kept alive, but works and may be unable to answer.
     Working,
-    /// It is to be there.
+    /// The server is kept alive.
     Kept,
     /// A request got no answer in time, and nothing was heard meanwhile.
     Suspect,
     /// A request to a child got no answer in time, or was given up without one.
     Stuck {
-        /// The moment at which that was seen.
+        /// The time at which that was noticed.
         since: Duration,
     },
 }
 
-/// What to do next.
+/// The next action of the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeepaliveAction {
-    /// Wait until the server is suspected.
+    /// Wait until the server becomes suspect.
     Rest,
-    /// Wait, and no longer than until the server is suspected.
+    /// Wait for this time, but no longer than until the server becomes suspect.
     Wait(Duration),
     /// Send a ping.
     Ping {
-        /// How long its answer is waited for.
+        /// The time to wait for its answer.
         patience: Duration,
     },
     /// The server is dead.
@@ -84,8 +83,8 @@ pub(super) enum KeepaliveAction {
 }
 
 impl Keepalive {
-    /// Begins a watch that pings a server of which nothing was heard for `period`, and gives it up
-    /// when it has missed `failures` pings in a row, each for `timeout`.
+    /// Returns a keepalive that pings after a silence of `period`. It gives the server up after
+    /// `failures` missed pings in a row, each with a timeout of `timeout`.
     pub(super) fn new(period: Duration, timeout: Duration, failures: u32) -> Self {
         Self {
             period,
@@ -103,7 +102,7 @@ impl Keepalive {
         self.n_missed
     }
 
-    /// Returns what to do.
+    /// Returns the next action.
     pub(super) fn step(&mut self, sight: KeepaliveView) -> KeepaliveAction {
         let KeepaliveView { now, heard, concern } = sight;
         if self.last_ping.is_some_and(|sent| heard >= sent) {
@@ -125,7 +124,7 @@ impl Keepalive {
                         let grace = self.timeout / GRACE_PARTS;
                         (since + grace, self.timeout - grace)
                     }
-                    // One that could not be sent has its time too.
+                    // A ping that could not be sent has its time too.
                     Some(sent) => (sent + self.patience, self.timeout),
                 }
             }
@@ -137,7 +136,7 @@ impl Keepalive {
         KeepaliveAction::Ping { patience }
     }
 
-    /// Takes note that the last ping was not answered until `now`, or could not be sent.
+    /// Records that the last ping was not answered until `now`, or could not be sent.
     pub(super) fn ping_missed(&mut self, now: Duration) {
         self.n_missed += 1;
         self.last_miss = Some(now);
@@ -209,7 +208,7 @@ mod tests {
             (50, wait(1), None),
             (51, FIRST_PING, Some(60)),
             (60, PING, Some(60)),
-            // That one could not be sent.
+            // This ping could not be sent.
             (60, wait(10), None),
             (70, PING, Some(80)),
             (80, KeepaliveAction::GiveUp, None),
@@ -253,8 +252,8 @@ mod tests {
     }
 
     proptest! {
-        /// A child that stays stuck is given up `failures` timeouts after the suspicion at the latest,
-        /// whatever it missed before.
+        /// A child that stays stuck is given up `failures` timeouts after the suspicion at the
+        /// latest, regardless of earlier misses.
         #[test]
         fn a_client_next_in_line_waits_for_the_timeouts_of_all_pings_at_most(
             failures in 1_u32..5,
@@ -286,8 +285,8 @@ mod tests {
             prop_assert!(now <= since + PATIENCE * failures, "{:?}", now - since);
         }
 
-        /// As many pings as said are missed in a row, with at least a period between them, before a
-        /// server is given up; and one that is silent for ever is, once somebody cares.
+        /// A server is given up only after `failures` missed pings in a row, at least a period
+        /// apart. A server that stays silent is given up eventually, once its liveness matters.
         #[test]
         fn nobody_is_given_up_too_early_or_never(
             failures in 1_u32..5,
@@ -299,7 +298,7 @@ mod tests {
             let mut moments = moments.into_iter();
             for _ in 0..200 {
                 let (concern, answers, rest) = moments.next().unwrap_or((Kept, false, 0));
-                // Nobody is suspected who was heard just now.
+                // A server that was heard just now is never suspect.
                 let concern = if heard == now && concern == Suspect { Kept } else { concern };
                 match keepalive.step(KeepaliveView { now, heard, concern }) {
                     KeepaliveAction::Rest => {

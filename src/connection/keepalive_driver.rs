@@ -1,6 +1,6 @@
-//! The watch over a server: pings into its silence, as [`keepalive`](super::keepalive) has it.
+//! The task that pings a server during its silence, as [`keepalive`](super::keepalive) decides.
 //!
-//! The end of a child is seen at its pipes. What is not seen there is one that hangs.
+//! The end of a child shows at its pipes; a child that hangs shows only here.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,8 +12,8 @@ use super::{
 };
 use crate::config::HealthConfig;
 
-/// Pings the server of an established connection until that is gone, and retires it when nobody
-/// answers. `is_kept_alive` says that the server is to be there also while nobody asks.
+/// Pings the server of an established connection until that is gone, and retires it when the pings
+/// get no answer. `is_kept_alive` says that the server is to run even while no client needs it.
 pub(super) async fn watch(connection: Arc<Connection>, health: HealthConfig, is_kept_alive: bool) {
     let Some(interval) = health.interval else { return };
     tokio::select! {
@@ -22,7 +22,7 @@ pub(super) async fn watch(connection: Arc<Connection>, health: HealthConfig, is_
             tracing::warn!(mcp_server = %connection.server, "server does not answer pings");
             connection.retire(RequestFailure::Unresponsive);
             if connection.is_child() {
-                // What runs there gets no answer either, and the next one waits for its end.
+                // Its requests get no answer either, and the next connection waits for its end.
                 connection.close();
             }
         }
@@ -60,23 +60,23 @@ async fn watch_until_dead(
     }
 }
 
-/// Any answer is a sign of life, a refusal too.
+/// Sends a ping. Any answer is a sign of life, even a refusal.
 async fn ping(connection: &Arc<Connection>, patience: Duration) -> Result<(), RequestFailure> {
     match connection.probe(patience).await.map(drop) {
-        // Somebody is there, and a new session would not help.
+        // The upstream answers, and a new session would not help.
         Err(RequestFailure::Status { status, .. }) if status.is_client_error() => Ok(()),
         answered => answered,
     }
 }
 
 impl Connection {
-    /// Returns why it matters now whether the server lives.
+    /// Returns the reason why the server's liveness matters now.
     fn concern(&self, is_kept_alive: bool) -> KeepaliveReason {
-        // An answer that nobody waits for any more is work too, but not for ever.
+        // Abandoned requests are work too, but not for ever.
         self.expire(self.since.elapsed());
         match (&self.link, self.counters.heard.suspected_at()) {
             (Link::Http(_), Some(_)) => KeepaliveReason::Suspect,
-            // It answers its requests side by side, and its end is not seen.
+            // It answers requests in parallel, and its end shows nowhere else.
             (Link::Http(_), None) => KeepaliveReason::Kept,
             (Link::Stdio(_), Some(since)) => KeepaliveReason::Stuck { since },
             (Link::Stdio(_), None) if !is_kept_alive => KeepaliveReason::Nobodys,

@@ -9,11 +9,11 @@
 //!                         └─────────────────────┘
 //! ```
 //!
-//! All clients count their requests from 0 or 1, so every id and progress token is rewritten to
-//! a number that is unique on the connection (ruling 4); [`crate::call`] puts back the client's own.
-//! The rest of a message passes byte for byte.
+//! All clients number their requests from 0 or 1. metamcp therefore replaces each id and progress
+//! token by a number that is unique on the connection; [`crate::call`] restores the client's own.
+//! All other bytes of a message pass unchanged.
 //!
-//! A connection does not heal: once it is gone, the pool dials another of the next generation.
+//! A connection never reconnects: when it is gone, the pool makes one of the next generation.
 
 use std::{
     borrow::Cow,
@@ -78,12 +78,12 @@ pub use traffic::{ConnectionTraffic, ListRevisions};
 use warm_up::WarmUp;
 pub use warm_up::repeatable_tools;
 
-/// How long requests may take.
+/// The time limits of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionLimits {
-    /// How long a request may stay silent.
+    /// The longest time that a request may stay silent.
     pub silence: Duration,
-    /// How long it may take in all.
+    /// The longest time that a request may take in all.
     pub total: Duration,
 }
 
@@ -101,23 +101,23 @@ pub struct Connection {
     profile: OnceLock<ServerProfile>,
     /// Cancelled once no new request may use this connection.
     gone: CancellationToken,
-    /// Cancelled where somebody waits for its end, all connections of its slot go, or the service stops.
+    /// Cancelled when a caller waits for the end, the slot closes, or the service stops.
     leaving: CancellationToken,
-    /// Cancelled to make it go: a child of the other token.
+    /// Cancelled to close the connection: a child token of the slot's.
     closing: CancellationToken,
-    /// Cancelled once the link is down and nothing waits any more.
+    /// Cancelled once the link is down and no request waits.
     down: CancellationToken,
-    /// Why it went.
+    /// The reason why the connection ended.
     reason: OnceLock<RequestFailure>,
     idle: Notify,
-    /// The longest time that any request so far may take, in milliseconds.
+    /// The longest total time that any request so far may take, in milliseconds.
     longest_ms: AtomicU64,
     lists: Arc<ListRevisions>,
     counters: DropCounters,
     warm_up: WarmUp,
     mirrors: http::ParameterHeaders,
     notices: listening::NoticeSubscriptions,
-    /// Told once that a server asks which may not.
+    /// Used once, to log the first request of a server that may not send any.
     is_asking: Once,
 }
 
@@ -127,30 +127,30 @@ enum Link {
     Http(Box<http::HttpLink>),
 }
 
-/// Who waits for an answer.
+/// A request that waits for its answer.
 #[derive(Debug)]
 struct Waiter {
     inbox: Arc<Inbox>,
-    /// The account that its answer counts for.
+    /// The account that the answer counts for.
     account: Account,
-    /// It is a request of ours: there is no client that could be asked anything on its stream.
+    /// `true` if metamcp itself sent the request, so that no client can be asked on its stream.
     is_ours: bool,
-    /// It asked for progress.
+    /// `true` if the request asked for progress.
     has_token: bool,
-    /// The least grave log messages that a request of the modern era asked for.
+    /// The lowest level of log messages that a request of the modern era asked for.
     level: Option<LoggingLevel>,
-    /// It asked for tools, whose marks the link has to know: for the first page of them, or not.
+    /// `Some` if the answer has header marks of tools to learn: `true` for the first page.
     lists_tools: Option<bool>,
-    /// How old the connection is when the request has had all its time.
+    /// The age of the connection at which the time of the request is over.
     ends: Duration,
-    /// Told the id once there is room.
+    /// Receives the id once there is room.
     admitted: Option<oneshot::Sender<u64>>,
 }
 
 impl Queueable for Waiter {
     fn admitted(&mut self, id: u64) {
         if let Some(admitted) = self.admitted.take() {
-            // One that has left finds the id in its channel, and gives it up.
+            // A request that has left finds the id in its channel, and gives it back.
             let _left = admitted.send(id);
         }
     }
@@ -168,7 +168,7 @@ impl Connection {
     ) -> Self {
         let in_flight_max = match &link {
             Link::Stdio(_) => defaults::IN_FLIGHT_MAX,
-            // Each has a connection of its own.
+            // Each request has a TCP connection of its own.
             Link::Http(_) => {
                 let n_descriptors =
                     descriptor_limit::limit() / defaults::IN_FLIGHT_DESCRIPTORS_PART;
@@ -211,17 +211,17 @@ impl Connection {
         self.generation
     }
 
-    /// Returns the server's own words fit for an error: without secrets, on one line, and cut.
+    /// Returns text of the server for use in an error: without secrets, on one line, and truncated.
     pub fn quote(&self, text: &str) -> String {
         self.redactor.quote(text)
     }
 
-    /// Returns what the server said about itself, once the handshake is done.
+    /// Returns the profile that the server reported in the handshake, once that is done.
     pub fn profile(&self) -> Option<&ServerProfile> {
         self.profile.get()
     }
 
-    /// Returns the era in which the server speaks: that of its handshake, or none of it.
+    /// Returns the era of the server: that of its handshake, or the legacy era before it.
     pub fn era(&self) -> Era {
         self.profile().map_or(Era::Legacy, ServerProfile::era)
     }
@@ -234,7 +234,7 @@ impl Connection {
         }
     }
 
-    /// Tells whether the server lives for this connection alone and ends with it.
+    /// Returns whether the server runs for this connection alone and ends with it.
     pub fn is_child(&self) -> bool {
         match &self.link {
             Link::Stdio(_) => true,
@@ -242,17 +242,17 @@ impl Connection {
         }
     }
 
-    /// Returns how often the server was opened in the dial that made the connection.
+    /// Returns how often the server was opened for this connection: twice if the era changed.
     pub fn n_opened(&self) -> u32 {
         1 + u32::from(self.counters.is_second.load(Ordering::Relaxed))
     }
 
-    /// Returns how often each list was announced to have changed.
+    /// Returns the counters of announced list changes.
     pub fn lists(&self) -> &Arc<ListRevisions> {
         &self.lists
     }
 
-    /// Returns the numbers for status output.
+    /// Returns the counters for status output.
     pub fn traffic(&self) -> ConnectionTraffic {
         let mux = self.mux();
         ConnectionTraffic {
@@ -268,16 +268,16 @@ impl Connection {
         }
     }
 
-    /// Sends `request` with an id of our own. It counts for `holder`: at the bound on requests in flight
-    /// it waits its turn, as long as it may be silent.
+    /// Sends `request` for `holder` with an id that is unique on the connection. At the bound on
+    /// requests in flight it waits its turn, at most for its silence timeout.
     ///
     /// # Errors
     ///
-    /// [`RequestFailure`] when the request could not be handed to the link; it was not executed then.
+    /// [`RequestFailure`] when the link did not take the request, which was not executed then.
     ///
     /// # Cancel safety
     ///
-    /// Safe: a request that was not sent yet is forgotten.
+    /// Cancel safe: a request that was not sent yet is forgotten.
     pub async fn call(
         self: &Arc<Self>,
         holder: Holder,
@@ -288,16 +288,16 @@ impl Connection {
         self.admit(holder, request, RequestOrigin::OfClient, limits).await
     }
 
-    /// Takes note that the server is sent something of a client: what it writes to standard error from
-    /// now on may be about that client, and is for operators only.
+    /// Records that the server receives data of a client: what it writes to standard error from now
+    /// on may be about that client, and is for operators only.
     pub fn note_client_use(&self) {
         if let Link::Stdio(link) = &self.link {
             link.seal_errors();
         }
     }
 
-    /// Returns the last lines that a child wrote to standard error, oldest first. They may be about any
-    /// client: for operators only.
+    /// Returns the last lines that a child wrote to standard error, oldest first. They may be about
+    /// any client, and are for operators only.
     pub fn error_lines(&self) -> Vec<String> {
         match &self.link {
             Link::Stdio(link) => link.error_lines(),
@@ -305,13 +305,13 @@ impl Connection {
         }
     }
 
-    /// Has the link end without leisure: somebody waits for its end.
+    /// Makes the link end without a grace period, because a caller waits for its end.
     pub fn skip_drain(&self) {
         self.leaving.cancel();
     }
 
-    /// Sends a request of our own, as [`Connection::call`] does. What the server asks meanwhile is
-    /// for clients, and does not come here.
+    /// Sends a request of metamcp itself, as [`Connection::call`] does. Questions of the server go
+    /// to clients, not to this request.
     ///
     /// # Errors
     ///
@@ -342,8 +342,8 @@ impl Connection {
         self.begin(holder, request, kind, limits).await
     }
 
-    /// Returns the request as a server of the modern era takes it: one that does not say who asks is
-    /// of a client of whom no more is known than whose connection it is.
+    /// Returns the request as a server of the modern era expects it. A request without client data
+    /// gets the capabilities of the connection's owner.
     fn introduced<'a>(&self, request: &'a Message) -> Cow<'a, Message> {
         if self.era() == Era::Legacy || client_meta::version_of(request).is_some() {
             return Cow::Borrowed(request);
@@ -353,7 +353,7 @@ impl Connection {
         Cow::Owned(introduce(request, &client))
     }
 
-    /// Asks the server whether it is there, in the words of its era.
+    /// Probes the server with the request of its era.
     async fn probe(self: &Arc<Self>, patience: Duration) -> Result<Message, RequestFailure> {
         let question = match self.era() {
             Era::Legacy => Message::request(method::PING, None),
@@ -362,8 +362,8 @@ impl Connection {
         self.inquire(&question, patience).await
     }
 
-    /// Asks the server about itself. Nobody else waits for the answer, and it is no work: the
-    /// connection counts as idle meanwhile.
+    /// Asks the server about itself. The request is not work: the connection counts as idle
+    /// meanwhile.
     async fn inquire(
         self: &Arc<Self>,
         question: &Message,
@@ -373,7 +373,7 @@ impl Connection {
         self.begin(Holder::SERVICE, question, RequestOrigin::Probe, limits).await?.finish().await
     }
 
-    /// Gives `request` an id, and sends it.
+    /// Assigns an id to `request` and sends it.
     async fn begin(
         self: &Arc<Self>,
         holder: Holder,
@@ -382,7 +382,7 @@ impl Connection {
         limits: ConnectionLimits,
     ) -> Result<PendingRequest, RequestFailure> {
         debug_assert_eq!(request.shape(), MessageKind::Request, "only requests are called");
-        // Parts of it may come from several messages, none of which was too deep by itself.
+        // Parts of a request may come from several messages, none of which was too deep by itself.
         if request.is_too_deep() {
             return Err(RequestFailure::TooDeep);
         }
@@ -404,7 +404,7 @@ impl Connection {
         };
         let id = match id {
             Ok(id) => id,
-            // Boxed: those that find room need not have it.
+            // Boxed: requests that find room need not reserve space for it.
             Err(waiter) => {
                 let id = Box::pin(self.queued(holder, waiter, limits)).await?;
                 call.restart();
@@ -412,7 +412,7 @@ impl Connection {
             }
         };
         call.admitted(id);
-        // Looked at after the admission: whoever takes the link down either sees the waiter or is
+        // Checked after the admission: a task that takes the link down either sees the waiter or is
         // seen here.
         if !self.is_live() {
             return Err(RequestFailure::Gone);
@@ -420,21 +420,21 @@ impl Connection {
         let number = id.to_string();
         let frame = request
             .edit_in_pieces([(MessagePart::Id, &number), (MessagePart::ProgressToken, &number)]);
-        // A handshake cannot be called off.
+        // A handshake cannot be cancelled.
         let is_cancellable =
             !matches!(request.method(), Some(method::INITIALIZE | method::DISCOVER));
         call.send(request, frame, is_cancellable).await?;
         Ok(call)
     }
 
-    /// Forgets what has drained for too long, or drains where there is no room. `now` is the age of the
-    /// connection.
+    /// Removes requests that have drained for too long, and draining ones where there is no room.
+    /// `now` is the age of the connection.
     fn expire(&self, now: Duration) {
         let expired = self.mux().expire(now);
         expired.iter().for_each(|waiter| waiter.inbox.close(true));
     }
 
-    /// Sends a request of our own and waits for its answer, as [`PendingRequest::finish`] does.
+    /// Sends an internal request and waits for its answer, as [`PendingRequest::finish`] does.
     ///
     /// # Errors
     ///
@@ -455,13 +455,13 @@ impl Connection {
         self.call_internal(Holder::SERVICE, &request, limits).await?.finish().await
     }
 
-    /// Sends a notification, unless the server is of the era that knows none from clients, but that
-    /// they do not want an answer any more. It is lost when the server is gone, or does not take it within
-    /// [`defaults::GOODBYE_TIMEOUT`]: nobody waits for an answer to it.
+    /// Sends a notification. Servers of the modern era accept only cancellations, so they are sent
+    /// no others. A notification is lost if the server is gone, or does not take it within
+    /// [`defaults::GOODBYE_TIMEOUT`].
     ///
     /// # Cancel safety
     ///
-    /// Safe: it is sent or not.
+    /// Cancel safe: the notification is sent or not.
     pub async fn notify(self: &Arc<Self>, notification: &Message) {
         let is_known = match self.era() {
             Era::Legacy => true,
@@ -472,7 +472,7 @@ impl Connection {
         }
     }
 
-    /// Sends what has no answer, as [`Connection::notify`] does.
+    /// Sends a message that has no answer, as [`Connection::notify`] does.
     async fn deliver(&self, frame: Bytes) {
         if !self.takes_asides() {
             return;
@@ -492,7 +492,7 @@ impl Connection {
         }
     }
 
-    /// Sends what has no answer in the background. It is lost only where very much waits already.
+    /// Queues a message that has no answer. It is lost only if very many are queued already.
     fn deliver_soon(&self, frame: Bytes) {
         if !self.takes_asides() {
             return;
@@ -503,13 +503,13 @@ impl Connection {
         }
     }
 
-    /// Tells whether the server takes anything but requests. Source: MCP 2026-07-28, "Streamable
-    /// HTTP": an answer that is not wanted is not read, and there is nothing else to say.
+    /// Returns whether the server takes messages other than requests. Source: MCP 2026-07-28,
+    /// "Streamable HTTP": closing the stream cancels a request, and no other message is needed.
     fn takes_asides(&self) -> bool {
         !self.is_stateless()
     }
 
-    /// Tells whether each request has an HTTP exchange of its own and nothing in common with others.
+    /// Returns whether each request is an independent HTTP exchange.
     fn is_stateless(&self) -> bool {
         matches!(self.link, Link::Http(_)) && self.era() == Era::Modern
     }

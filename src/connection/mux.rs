@@ -1,7 +1,7 @@
-//! Which request on the shared connection belongs to whom.
+//! The requests in flight on a shared connection, and the callers that they belong to.
 //!
-//! Pure: a map, a counter, and the age of the connection as an argument. An id is never used twice on one connection,
-//! so an answer that comes after its request was given up cannot reach anybody else.
+//! Pure: a map, a counter, and the age of the connection as an argument. An id is never used twice
+//! on one connection, so a late answer cannot reach another client.
 //!
 //! ```text
 //!            admit                 settle
@@ -29,7 +29,7 @@ use waitlist::Waitlist;
 #[derive(Debug)]
 pub(super) struct Mux<W> {
     next: u64,
-    /// The client of no request before this one waits. Only [`Mux::has_older`] advances it.
+    /// No caller waits for a request before this one. Only [`Mux::has_older`] advances it.
     oldest: u64,
     entries: HashMap<u64, Entry<W>>,
     /// Entries that drain, in the order in which they were abandoned; some may be settled by now.
@@ -37,10 +37,10 @@ pub(super) struct Mux<W> {
     n_draining: usize,
     in_flight_max: usize,
     draining_max: usize,
-    /// Our own questions, whether the server is there and what it has to tell, which nobody but us
-    /// waits for: they are no work, take no room and do not drain.
+    /// Questions of metamcp itself about the server: they are not work, take no room and do not
+    /// drain.
     probes: HashMap<u64, W>,
-    /// There is one while requests wait for room.
+    /// Present while requests wait for room, and until there is ample room.
     waitlist: Option<Box<Waitlist<W>>>,
 }
 
@@ -51,23 +51,23 @@ struct Entry<W> {
     is_draining: bool,
 }
 
-/// Whose answer has come.
+/// The request that an answer belongs to.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum SettledRequest<W> {
-    /// Somebody waits for it.
+    /// A caller waits for it.
     Wanted(W),
-    /// Whoever asked has gone.
+    /// The caller has gone.
     Drained(W),
-    /// No such request: it was answered before, or given up long ago.
+    /// No such request: it was answered before, or forgotten long ago.
     Unknown,
 }
 
-/// The number of ids that are tried before a scan of all requests looks for the oldest one. Ours.
+/// The number of ids that are tried before a scan of all requests looks for the oldest one.
 const OLDEST_STEPS: usize = 64;
 
 impl<W: Queueable> Mux<W> {
-    /// Returns an empty map with a bound on requests in flight, abandoned ones included, and one on
-    /// these alone.
+    /// Returns an empty map. `in_flight_max` bounds all requests, abandoned ones included;
+    /// `draining_max` bounds the abandoned ones.
     pub(super) fn new(in_flight_max: usize, draining_max: usize) -> Self {
         Self {
             next: 1,
@@ -82,7 +82,7 @@ impl<W: Queueable> Mux<W> {
         }
     }
 
-    /// Gives a request of `holder` its id, if there is room and no other waits; see [`Mux::expire`].
+    /// Assigns an id to a request, if there is room and no other waits; see [`Mux::expire`].
     pub(super) fn admit(&mut self, holder: Holder, waiter: W) -> Result<u64, W> {
         if self.entries.len() >= self.in_flight_max {
             return Err(waiter);
@@ -97,8 +97,8 @@ impl<W: Queueable> Mux<W> {
         Ok(id)
     }
 
-    /// Queues a request of `holder` that found no room. Returns its place, and the request that loses
-    /// its own where too many wait: the newest one of the holder that has the most.
+    /// Queues a request of `holder` that found no room. Returns its ticket, and the request that
+    /// loses its place if too many wait: the newest one of the holder that has the most.
     pub(super) fn enqueue(&mut self, holder: Holder, waiter: W) -> (QueueTicket, Option<W>) {
         let entries = &self.entries;
         let waitlist = self.waitlist.get_or_insert_with(|| {
@@ -110,12 +110,12 @@ impl<W: Queueable> Mux<W> {
         queued
     }
 
-    /// Takes a request out of the queue; `None` when it was admitted or lost its place before.
+    /// Removes a request from the queue; `None` when it was admitted or lost its place before.
     pub(super) fn leave_queue(&mut self, ticket: QueueTicket) -> Option<W> {
         self.waitlist.as_mut()?.leave(ticket)
     }
 
-    /// Counts one fewer in flight, and admits those for which there is room now.
+    /// Counts one request fewer in flight, and admits those that have room now.
     fn release(&mut self, holder: Holder) {
         if let Some(waitlist) = &mut self.waitlist {
             waitlist.release(holder);
@@ -132,13 +132,13 @@ impl<W: Queueable> Mux<W> {
             waiter.admitted(id);
             self.entries.insert(id, Entry { waiter, holder, is_draining: false });
         }
-        // Not at once, or a server at its bound would have it made again and again.
+        // Kept until there is ample room, so that it is not rebuilt again and again at the bound.
         if waitlist.n_waiting() > 0 || self.in_flight() * 4 > self.in_flight_max * 3 {
             self.waitlist = Some(waitlist);
         }
     }
 
-    /// Gives a probe its id.
+    /// Assigns an id to a probe.
     pub(super) fn probe(&mut self, waiter: W) -> u64 {
         let id = self.next_id();
         self.probes.insert(id, waiter);
@@ -151,14 +151,14 @@ impl<W: Queueable> Mux<W> {
         id
     }
 
-    /// Returns who waits for `id`, which also is the progress token.
+    /// Returns the waiter for `id`, which is also the progress token.
     pub(super) fn waiter(&self, id: u64) -> Option<&W> {
         let entry = self.entries.get(&id).filter(|entry| !entry.is_draining);
         entry.map(|entry| &entry.waiter).or_else(|| self.probes.get(&id))
     }
 
-    /// Returns the request that the server works on and for which `may_be` holds, if it is only one
-    /// and somebody waits for it. What was abandoned may still have something to say.
+    /// Returns the only request that the server works on and for which `may_be` holds, unless it
+    /// was abandoned. Abandoned requests count, as the server may still send messages for them.
     pub(super) fn sole_request(&self, may_be: impl Fn(&W) -> bool) -> Option<u64> {
         let mut found = self.entries.iter().filter(|(_, entry)| may_be(&entry.waiter));
         match (found.next(), found.next()) {
@@ -167,34 +167,34 @@ impl<W: Queueable> Mux<W> {
         }
     }
 
-    /// Returns a request that somebody waits for and for which `may_be` holds.
+    /// Returns a request that a caller waits for and for which `may_be` holds.
     pub(super) fn any(&self, may_be: impl Fn(&W) -> bool) -> Option<u64> {
         let mut waiting = self.entries.iter().filter(|(_, entry)| !entry.is_draining);
         waiting.find(|(_, entry)| may_be(&entry.waiter)).map(|(id, _)| *id)
     }
 
-    /// Tells whether a request is waited for that was sent before `id`.
+    /// Returns whether a caller waits for a request that was sent before `id`.
     pub(super) fn has_older(&mut self, id: u64) -> bool {
         let entries = &self.entries;
         let is_wanted = |id: &u64| entries.get(id).is_some_and(|entry| !entry.is_draining);
-        // Clients give up requests that they have sent together, so the next oldest one is near.
+        // Clients often give up requests that they sent together, so the next oldest one is near.
         let near = (self.oldest..).take(OLDEST_STEPS).find(is_wanted);
         let oldest = near.or_else(|| entries.keys().copied().filter(is_wanted).min());
         self.oldest = oldest.unwrap_or(self.next);
         self.oldest < id
     }
 
-    /// Tells whether the answer to `id` is still to come, wanted or not.
+    /// Returns whether the answer to `id` is still to come, wanted or not.
     pub(super) fn is_open(&self, id: u64) -> bool {
         self.entries.contains_key(&id) || self.probes.contains_key(&id)
     }
 
-    /// Tells whether `id` is one of our own questions.
+    /// Returns whether `id` is a probe.
     pub(super) fn is_probe(&self, id: u64) -> bool {
         self.probes.contains_key(&id)
     }
 
-    /// Ends the wait for `id`: its answer has come, or never will.
+    /// Ends the wait for `id`, because its answer has come or never will.
     pub(super) fn settle(&mut self, id: u64) -> SettledRequest<W> {
         match self.entries.remove(&id) {
             Some(Entry { waiter, holder, is_draining: false }) => {
@@ -209,15 +209,15 @@ impl<W: Queueable> Mux<W> {
         }
     }
 
-    /// Nobody waits for `id` any more, but the server still works on it, until `ends` at most.
-    /// Returns who waited. A probe is forgotten.
+    /// Records that no caller waits for `id` any more: the server works on it until `ends` at most.
+    /// Returns the waiter. A probe is forgotten.
     pub(super) fn abandon(&mut self, id: u64, ends: Duration) -> Option<&W> {
         self.probes.remove(&id);
         let entry = self.entries.get_mut(&id).filter(|entry| !entry.is_draining)?;
         entry.is_draining = true;
         let holder = entry.holder;
         self.n_draining += 1;
-        // Answers come in any order: what is settled by now is let go from time to time.
+        // Answers come in any order: settled ids are removed from time to time.
         if self.draining.len() > 2 * self.n_draining + 16 {
             let entries = &self.entries;
             self.draining.retain(|(_, id)| entries.contains_key(id));
@@ -227,12 +227,12 @@ impl<W: Queueable> Mux<W> {
         self.entries.get(&id).map(|entry| &entry.waiter)
     }
 
-    /// Forgets what has drained for too long, and what drains the longest where there would be no
-    /// room otherwise or where too much drains. Returns who had waited for it, to let go of whatever still reads the answer.
+    /// Removes requests that have drained for too long. Without room, or if too many drain, it also
+    /// removes the oldest ones. Returns their waiters, so that their answers are no longer read.
     pub(super) fn expire(&mut self, now: Duration) -> Vec<W> {
         let mut expired = Vec::new();
         while let Some((ends, id)) = self.draining.front().copied() {
-            // Limits differ from request to request: who is behind a longer one goes with it.
+            // Limits differ: an entry behind one that ends later is removed together with it.
             if ends > now && self.entries.contains_key(&id) {
                 break;
             }
@@ -258,7 +258,7 @@ impl<W: Queueable> Mux<W> {
         None
     }
 
-    /// Ends everything.
+    /// Removes all requests and returns their waiters.
     pub(super) fn drain(&mut self) -> Vec<W> {
         self.draining.clear();
         self.n_draining = 0;
@@ -267,17 +267,17 @@ impl<W: Queueable> Mux<W> {
         entries.chain(self.probes.drain().map(|(_, waiter)| waiter)).chain(queued).collect()
     }
 
-    /// Returns how many requests somebody waits for.
+    /// Returns how many requests a caller waits for.
     pub(super) fn in_flight(&self) -> usize {
         self.entries.len() - self.n_draining
     }
 
-    /// Returns how many requests the server works on for nobody.
+    /// Returns how many abandoned requests the server works on.
     pub(super) fn draining(&self) -> usize {
         self.n_draining
     }
 
-    /// Tells whether the server works on nothing, wanted or not.
+    /// Returns whether the server has no work, wanted or not.
     pub(super) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

@@ -1,4 +1,4 @@
-//! Whose connection it is.
+//! The owner of a connection.
 
 use std::sync::{
     Arc,
@@ -7,16 +7,16 @@ use std::sync::{
 
 use crate::protocol::{apps, payloads::CLIENT_CAPABILITIES};
 
-/// The key of the owner that is no client: those of clients begin with 1.
+/// The key of the owner that is not a client: the keys of clients begin with 1.
 const ONLOOKER: u64 = 0;
 
-/// For whom a connection is.
+/// The clients that may use a connection.
 #[derive(Clone, Debug)]
 pub enum ConnectionOwner {
-    /// Everybody, many at a time. Nothing can be asked of nobody, so the server is offered no
-    /// capability of a client that lets it ask (ruling 3). What a client only declares is offered.
+    /// All clients, many at a time. A question would have no single addressee, so the server is
+    /// offered only capabilities that do not let it ask.
     Shared,
-    /// Everybody, one at a time: what the server asks is for whoever has the connection.
+    /// All clients, one at a time: questions go to the client that holds the connection.
     Exclusive,
     /// One client.
     Owned(SessionOwner),
@@ -25,9 +25,9 @@ pub enum ConnectionOwner {
 /// A client that can have connections of its own.
 #[derive(Clone, Debug)]
 pub struct SessionOwner {
-    /// Tells clients apart for as long as the service runs.
+    /// The number that identifies the client for as long as the service runs.
     pub key: u64,
-    /// The capabilities that it declared, as JSON text.
+    /// The capabilities that the client declared, as JSON text.
     pub capabilities: Arc<str>,
     has_gone: Arc<AtomicBool>,
 }
@@ -44,23 +44,23 @@ impl ConnectionOwner {
 }
 
 impl SessionOwner {
-    /// Returns the client `key` with these capabilities, JSON text.
+    /// Returns the client `key` with `capabilities`, which are JSON text.
     pub fn new(key: u64, capabilities: &str) -> Self {
         Self { key, capabilities: capabilities.into(), has_gone: Arc::default() }
     }
 
-    /// Returns the one that is no client: it looks at what servers offer that have a connection for
-    /// each, for all clients that have none or cannot be told from others.
+    /// Returns the owner that is not a client. It reads the lists of servers that need a connection
+    /// per client, on behalf of all clients that have none or cannot be identified.
     pub fn observer() -> Self {
         Self::new(ONLOOKER, apps::CAPABILITIES)
     }
 
-    /// Notes that the client will never come again.
+    /// Records that the client will never come back.
     pub fn close(&self) {
         self.has_gone.store(true, Ordering::Release);
     }
 
-    /// Tells whether the client has gone: a connection for it would never be closed.
+    /// Returns whether the client has gone: a connection for it would never be closed.
     pub fn has_gone(&self) -> bool {
         self.has_gone.load(Ordering::Acquire)
     }

@@ -1,4 +1,4 @@
-//! One request that was sent to a server, until its answer.
+//! A request that was sent to a server, until its answer.
 
 use std::{
     sync::Arc,
@@ -20,33 +20,33 @@ pub struct PendingRequest {
     connection: Arc<Connection>,
     id: u64,
     inbox: Arc<Inbox>,
-    /// The POST that carries it and brings its answer, where the link has one for each request.
+    /// The POST that carries the request and brings its answer, if the link has one per request.
     posting: Option<BoxFuture<'static, ()>>,
     limits: ConnectionLimits,
     silent_until: Instant,
     ends: Instant,
-    /// It is on its way to the server.
+    /// `true` once the request is on its way to the server.
     is_sent: bool,
-    /// The protocol lets it be cancelled.
+    /// `true` if the protocol lets the request be cancelled.
     is_cancellable: bool,
     kind: RequestOrigin,
-    /// Its answer is of no use to anybody, so that the server's stream can be let go.
+    /// `true` if the answer is not wanted, so that the server's stream can be closed.
     is_cancelled: bool,
 }
 
-/// Whose request it is.
+/// The origin of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RequestOrigin {
-    /// That of a client, who can be asked something on its stream.
+    /// A client, which can be asked something on its stream.
     OfClient,
-    /// Ours.
+    /// metamcp itself.
     Ours,
-    /// Ours, to find out whether the server is there: whoever sent it draws the conclusion.
+    /// A probe of metamcp: its sender judges the outcome.
     Probe,
 }
 
 impl RequestOrigin {
-    /// Tells whether no client waits for it.
+    /// Returns whether metamcp itself sent the request.
     pub(super) fn is_internal(self) -> bool {
         match self {
             Self::OfClient => false,
@@ -55,15 +55,15 @@ impl RequestOrigin {
     }
 }
 
-/// What comes back for a request.
+/// An event of a request in flight.
 #[derive(Debug)]
 pub enum CallEvent {
-    /// Something that belongs to the request; the answer is still to come.
+    /// A message that belongs to the request; the answer is still to come.
     Aside(SideMessage),
-    /// The answer, a result or an error. Nothing comes after it.
+    /// The answer, a result or an error. It is the last event.
     Answer(Message),
-    /// The server has ended its stream before the answer, which we will fetch: it wants those who
-    /// wait to come back for it, and not to keep a stream open.
+    /// The server ended its stream before the answer, so that clients poll for it. metamcp fetches
+    /// the answer.
     Deferred,
 }
 
@@ -99,24 +99,24 @@ impl PendingRequest {
         Arc::clone(&self.inbox)
     }
 
-    /// Puts it aside until [`PendingRequest::resume`]: nobody can pick up what comes meanwhile.
+    /// Pauses the request until [`PendingRequest::resume`]: its messages are not taken meanwhile.
     pub fn pause(&self) {
         self.inbox.set_paused(true);
     }
 
-    /// Leaves out of its time what it was put aside for: meanwhile its client was asked something.
+    /// Extends the time limits by the pause, in which the client was asked something.
     pub fn resume(&mut self, paused: Duration) {
         self.silent_until += paused;
         self.ends += paused;
         self.inbox.set_paused(false);
     }
 
-    /// Lets its silence begin now: until now it has waited for room.
+    /// Restarts the silence timeout: until now the request has waited for room.
     pub(super) fn restart(&mut self) {
         self.silent_until = Instant::now() + self.limits.silence;
     }
 
-    /// Takes the id that the request was given; until then there is none with the id 0.
+    /// Sets the id that the request was given; until then it is 0, which no request has.
     pub(super) fn admitted(&mut self, id: u64) {
         self.id = id;
     }
@@ -129,7 +129,7 @@ impl PendingRequest {
     ) -> Result<(), RequestFailure> {
         match &self.connection.link {
             Link::Stdio(link) => {
-                // A child that does not read fills its queue: the wait for it is bounded too.
+                // A child that does not read fills its queue, so the wait for it is bounded too.
                 time::timeout_at(self.silent_until, link.send(frame, Some(self.id)))
                     .await
                     .map_err(|_| self.timed_out(self.limits.silence))??;
@@ -146,22 +146,22 @@ impl PendingRequest {
         Ok(())
     }
 
-    /// Returns what comes next.
+    /// Returns the next event.
     ///
     /// # Errors
     ///
-    /// [`RequestFailure`] when no answer will come; nothing comes after it either.
+    /// [`RequestFailure`] when no answer will come; no event follows it.
     ///
     /// # Cancel safety
     ///
-    /// Safe: nothing is lost, and the next call goes on.
+    /// Cancel safe: no event is lost.
     pub async fn next(&mut self) -> Result<CallEvent, RequestFailure> {
         let deadline = self.silent_until.min(self.ends);
-        // Not a race of two: a server that never stops sending would leave the clock no turn.
+        // Not a `select!`: a server that never stops sending would starve the timer.
         let coming = std::future::poll_fn(|context| self.poll_next(context));
         match time::timeout_at(deadline, coming).await {
             Ok(event) => {
-                // While its client is asked something, the server has nothing to say.
+                // While the client answers a question, the server has nothing to send.
                 let silence = match &event {
                     Ok(CallEvent::Aside(SideMessage::Question(_))) => {
                         self.limits.silence.max(defaults::INPUT_TIMEOUT)
@@ -179,7 +179,7 @@ impl PendingRequest {
         }
     }
 
-    /// Nothing came in time: of the server neither, perhaps.
+    /// Returns the failure for a timeout, and records that the server may be unresponsive.
     fn timed_out(&self, after: Duration) -> RequestFailure {
         if self.kind != RequestOrigin::Probe {
             let has_older = self.connection.mux().has_older(self.id);
@@ -191,7 +191,7 @@ impl PendingRequest {
 
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Result<CallEvent, RequestFailure>> {
         if let Some(posting) = &mut self.posting {
-            // What has come before is picked up before more is read.
+            // Messages that have already come are taken before more is read.
             if let Some(event) = self.inbox.take() {
                 return Poll::Ready(event);
             }
@@ -203,8 +203,8 @@ impl PendingRequest {
         self.inbox.poll_next(context)
     }
 
-    /// Waits for the answer to a request of our own. Log messages are for everybody, other
-    /// notifications go by, questions are refused.
+    /// Waits for the answer to a request of metamcp itself. Log messages are announced, other
+    /// notifications are dropped, and questions are refused.
     ///
     /// # Errors
     ///
@@ -212,7 +212,7 @@ impl PendingRequest {
     ///
     /// # Cancel safety
     ///
-    /// Dropping it cancels the request at the server.
+    /// Dropping the future cancels the request at the server.
     pub async fn finish(mut self) -> Result<Message, RequestFailure> {
         loop {
             match self.next().await? {
@@ -227,10 +227,10 @@ impl PendingRequest {
         }
     }
 
-    /// Gives the request up: the client has said that it does not want the answer.
+    /// Cancels the request, because the client does not want the answer.
     ///
-    /// Dropping a call tells the server as well, but its answer is read to the end: some servers
-    /// keep a request whose reader went away in their books for ever.
+    /// Dropping the request tells the server as well, but its answer is read to the end: some
+    /// servers never forget a request if its reader goes away.
     pub fn cancel(mut self) {
         self.is_cancelled = true;
     }
@@ -243,7 +243,7 @@ impl Drop for PendingRequest {
         if self.is_sent
             && let Some(posting) = self.posting.take()
             && let Link::Http(link) = &self.connection.link
-            // Else the end of its stream is how the server is told.
+            // A stateless server notices the end of the stream instead.
             && !self.connection.is_stateless()
         {
             let (connection, inbox) = (Arc::clone(&self.connection), Arc::clone(&self.inbox));

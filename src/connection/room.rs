@@ -1,4 +1,4 @@
-//! The wait for room on a connection that is at its bound.
+//! The wait for room on a connection that is at its limit.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use tokio::{sync::oneshot, time};
 use super::{Connection, ConnectionLimits, RequestFailure, Waiter};
 use crate::{holder::Holder, share::QueueTicket};
 
-/// A request in the queue; dropping it leaves the queue, or gives up the place that it was given.
+/// A request in the queue; dropping it leaves the queue, or gives back the place that it got.
 struct QueuedRequest<'a> {
     connection: &'a Arc<Connection>,
     ticket: QueueTicket,
@@ -19,13 +19,13 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// [`RequestFailure::Saturated`] when its turn does not come while it may be silent, or more requests of
-    /// `holder` wait than of any other, and too many in all. [`RequestFailure::Gone`] when the connection
-    /// ends meanwhile.
+    /// [`RequestFailure::Saturated`] when its turn does not come within its time limits, or when
+    /// too many requests wait and `holder` has the most of them. [`RequestFailure::Gone`] when the
+    /// connection ends meanwhile.
     ///
     /// # Cancel safety
     ///
-    /// Safe: a request that leaves gives its place to the next.
+    /// Cancel safe: a request that leaves gives its place to the next.
     pub(super) async fn queued(
         self: &Arc<Self>,
         holder: Holder,
@@ -50,7 +50,7 @@ impl Connection {
 impl Drop for QueuedRequest<'_> {
     fn drop(&mut self) {
         let has_left = self.connection.mux().leave_queue(self.ticket).is_some();
-        // Received, it is the call that gives it up.
+        // If the id was already received, the call gives it back.
         if !has_left && let Ok(id) = self.admitted.try_recv() {
             self.connection.cancel_request(id, true, false);
         }

@@ -1,4 +1,4 @@
-//! A request that a server sends to its client: to sample, to ask the user, to list roots.
+//! The requests that a server sends to its client: sampling, elicitation, roots.
 
 use std::sync::{Arc, Weak};
 
@@ -15,9 +15,9 @@ use crate::{
     },
 };
 
-/// A server's request on its way to the client whose request caused it.
+/// A server's request on its way to the client that caused it.
 ///
-/// A question that is dropped is refused, so that no server waits for somebody who has gone.
+/// Dropping a question refuses it, so that no server waits for a client that has gone.
 #[derive(Debug)]
 pub struct ServerRequest {
     message: Message,
@@ -26,21 +26,21 @@ pub struct ServerRequest {
     asker: Option<Asker>,
 }
 
-/// Who waits for the answer.
+/// The party that waits for the answer.
 #[derive(Debug)]
 enum Asker {
-    /// A server that has sent a request.
+    /// The server that sent the request.
     Server(Weak<Connection>),
-    /// The exchange whose server has answered with questions.
+    /// The exchange that the server answered with questions.
     Exchange(oneshot::Sender<ClientReply>),
 }
 
-/// What a client does with a question.
+/// The reaction of a client to a question.
 #[derive(Debug)]
 pub enum ClientReply {
-    /// It answers, with a result or an error.
+    /// An answer: a result or an error.
     Answered(Message),
-    /// It cannot be asked this.
+    /// The client cannot be asked this.
     Refused,
 }
 
@@ -51,8 +51,8 @@ impl ServerRequest {
         Self { message, server, generation, asker }
     }
 
-    /// Returns a question that came in an answer of `asker`'s server, and where the client's reaction
-    /// to it will be; nothing, if the client goes away.
+    /// Returns a question from an answer of `asker`'s server, and the receiver of the client's
+    /// reaction. It receives nothing if the client disconnects.
     pub fn of_answer(
         message: Message,
         asker: &Connection,
@@ -68,7 +68,7 @@ impl ServerRequest {
         &self.server
     }
 
-    /// Returns the generation of the connection that it came on: each numbers its questions anew.
+    /// Returns the generation of its connection: each connection numbers its questions anew.
     pub fn generation(&self) -> u64 {
         self.generation
     }
@@ -78,11 +78,11 @@ impl ServerRequest {
         &self.message
     }
 
-    /// Has `wrap` take the bytes of the request for others that are equal to them.
+    /// Replaces the bytes of the request by equal ones that `wrap` returns.
     ///
     /// # Errors
     ///
-    /// As `wrap`; it is refused then.
+    /// Those of `wrap`; the question is refused then.
     pub(super) fn wrapped<E>(
         mut self,
         wrap: impl FnOnce(Bytes) -> Result<Bytes, E>,
@@ -100,7 +100,7 @@ impl ServerRequest {
     ///
     /// # Cancel safety
     ///
-    /// Dropped halfway, the answer is lost.
+    /// If the future is dropped halfway, the answer is lost.
     pub async fn answer(mut self, answer: &Message) {
         match self.asker.take() {
             Some(Asker::Server(asker)) => {
@@ -115,7 +115,7 @@ impl ServerRequest {
         }
     }
 
-    /// Tells the server that the client did not declare the capability that this takes.
+    /// Tells the server that the client did not declare the capability that the question needs.
     pub fn refuse(mut self) {
         if let Some(Asker::Exchange(_)) = &self.asker
             && let Some(Asker::Exchange(asker)) = self.asker.take()
@@ -131,7 +131,7 @@ impl ServerRequest {
         ));
     }
 
-    /// Tells the server that nobody can answer any more, because it is no longer declared.
+    /// Tells the server that no client can answer, because the server is no longer declared.
     pub fn withdraw(mut self) {
         self.reject(&RpcError::new(
             INTERNAL_ERROR,
@@ -140,13 +140,13 @@ impl ServerRequest {
         ));
     }
 
-    /// Lets go of a question that the server has taken back.
+    /// Drops a question that the server has cancelled.
     pub fn forget(mut self) {
         self.asker = None;
     }
 
     fn reject(&mut self, error: &RpcError) {
-        // To an exchange, the end of the question says it.
+        // An exchange learns it from the end of the channel.
         if let Some(Asker::Server(asker)) = self.asker.take()
             && let Some(asker) = asker.upgrade()
         {

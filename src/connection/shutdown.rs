@@ -1,11 +1,11 @@
-//! How a connection ends: what runs on it finishes or fails, then the link goes.
+//! The end of a connection: its requests finish or fail, then the link closes.
 
 use std::{sync::atomic::Ordering, time::Duration};
 
 use super::{Connection, Mux, RequestFailure, Waiter};
 
 impl Connection {
-    /// Tells whether a new request may use the connection.
+    /// Returns whether a new request may use the connection.
     pub fn is_live(&self) -> bool {
         !self.gone.is_cancelled()
     }
@@ -14,26 +14,26 @@ impl Connection {
     ///
     /// # Cancel safety
     ///
-    /// Safe.
+    /// Cancel safe.
     pub async fn wait_until_gone(&self) {
         self.gone.cancelled().await;
     }
 
-    /// Waits until the link is down: a child is reaped, a session ended.
+    /// Waits until the link is down: the child is reaped, or the session has ended.
     ///
     /// # Cancel safety
     ///
-    /// Safe.
+    /// Cancel safe.
     pub async fn down(&self) {
         self.down.cancelled().await;
     }
 
-    /// Returns why the connection went, once that is known.
+    /// Returns why the connection ended, once that is known.
     pub fn reason(&self) -> Option<&RequestFailure> {
         self.reason.get()
     }
 
-    /// Returns the longest time that any request so far may take: none runs for longer.
+    /// Returns the longest time that any request so far may take.
     pub fn longest_timeout(&self) -> Duration {
         Duration::from_millis(self.longest_ms.load(Ordering::Relaxed))
     }
@@ -42,28 +42,28 @@ impl Connection {
     ///
     /// # Cancel safety
     ///
-    /// Dropping it leaves the connection open for requests that run, and for no new ones.
+    /// Dropping the future leaves the connection open for running requests, but not for new ones.
     pub async fn drain_and_close(&self, patience: Duration) {
         self.gone.cancel();
         let _late = tokio::time::timeout(patience, self.idle(|mux| mux.in_flight() == 0)).await;
         self.closing.cancel();
     }
 
-    /// Waits until the server works on nothing, abandoned requests included.
+    /// Waits until the server has no work left, abandoned requests included.
     ///
     /// # Cancel safety
     ///
-    /// Safe.
+    /// Cancel safe.
     pub async fn quiet(&self) {
         self.idle(Mux::is_empty).await;
     }
 
-    /// Tells whether the server works on nothing.
+    /// Returns whether the server has no work.
     pub fn is_idle(&self) -> bool {
         self.mux().is_empty()
     }
 
-    /// Closes the connection; what runs on it fails.
+    /// Closes the connection; requests that run on it fail.
     pub fn close(&self) {
         self.gone.cancel();
         self.closing.cancel();
@@ -79,7 +79,7 @@ impl Connection {
         }
     }
 
-    /// Takes no new requests, for `reason`; those that run may still finish.
+    /// Accepts no new requests, for `reason`; running requests may still finish.
     pub(super) fn retire(&self, reason: RequestFailure) {
         if self.reason.set(reason).is_ok() {
             self.counters.heard.lost();
@@ -87,7 +87,7 @@ impl Connection {
         self.gone.cancel();
     }
 
-    /// No answer will come any more: everything that still waits fails.
+    /// Fails all waiting requests: no answer can come any more.
     pub(super) fn fail_all(&self, failure: RequestFailure) {
         let _first_counts = self.reason.set(failure.clone());
         self.gone.cancel();

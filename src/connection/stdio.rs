@@ -1,8 +1,8 @@
-//! A link over the pipes of a stdio server.
+//! The link over the pipes of a stdio server.
 //!
-//! One task writes, in the order of the queue; what found it full comes after what was in it, so
-//! that a cancellation never overtakes its request: at worst, the request is not sent any more. One
-//! reads, so that the order of a server's messages is kept. One waits for the end.
+//! One task writes, in the order of the queue. Frames that found it full follow after those in it,
+//! so a cancellation never overtakes its request: at worst, the request is not sent. One task
+//! reads, so that messages keep their order. One waits for the end.
 
 use std::{
     collections::VecDeque,
@@ -26,14 +26,14 @@ use crate::{
     protocol::{ByteChunks, ndjson::on_one_line},
 };
 
-/// How much is read at a time: what a pipe holds by default, in bytes.
+/// The number of bytes read at a time: the default capacity of a pipe.
 const READ_BYTES: usize = 64 << 10;
 
-/// Frames up to this size are copied together and written at once, in bytes.
+/// Frames up to this size, in bytes, are copied together and written at once.
 const BATCH_BYTES: usize = 64 << 10;
 
-/// How many lines are handed on before others get their turn: some of them may be for a client that
-/// has had no time yet to pick up the last ones.
+/// The number of lines that are passed on before other tasks get a turn, so that a client has time
+/// to take the last ones.
 const LINES_PER_TURN: usize = defaults::NOTIFICATION_QUEUE / 8;
 
 /// The sending end of a link.
@@ -46,25 +46,25 @@ pub(super) struct StdioLink {
     tail: stderr::StderrTail,
 }
 
-/// One line for the server, and the request that it is.
+/// One line for the server, with the id of the request that it is, if any.
 #[derive(Debug)]
 struct Frame {
-    /// Not copied together: a large request would take its memory twice while it waits.
+    /// Not copied together: a large request would need twice its memory while it waits.
     message: ByteChunks,
     request: Option<u64>,
 }
 
-/// Frames that found the queue full: those whose sender does not wait.
+/// The frames that found the queue full and have a sender that does not wait.
 #[derive(Debug, Default)]
 struct Late(Mutex<Vec<Frame>>);
 
-/// What is to be written.
+/// The frames to be written.
 struct Queue {
     frames: mpsc::Receiver<Frame>,
     late: Arc<Late>,
 }
 
-/// A server that has started and is not wired to a connection yet.
+/// A server that has started and has no connection yet.
 pub(super) struct StartedServer {
     launched: LaunchedServer,
     queue: Queue,
@@ -91,7 +91,7 @@ impl StdioLink {
         }
     }
 
-    /// Keeps what the server writes to standard error from now on for operators only.
+    /// Reserves what the server writes to standard error from now on for operators.
     pub(super) fn seal_errors(&self) {
         self.tail.seal();
     }
@@ -105,18 +105,18 @@ impl StdioLink {
         self.pid
     }
 
-    /// Queues the frame of a request, waiting for room.
+    /// Queues a frame, waiting for room.
     pub(super) async fn send(
         &self,
         message: ByteChunks,
         request: Option<u64>,
     ) -> Result<(), RequestFailure> {
         let frame = Frame { message, request };
-        // The writer is gone, and with it the chance that anybody reads this.
+        // The writer is gone, so the server will never read the frame.
         self.frames.send(frame).await.map_err(|_| RequestFailure::Gone)
     }
 
-    /// Queues a frame without waiting: it is lost only where very many wait already.
+    /// Queues a frame without waiting: it is lost only if very many wait already.
     pub(super) fn try_send(&self, bytes: Bytes) {
         let frame = Frame { message: bytes.into(), request: None };
         self.late.send(&self.frames, frame);
@@ -124,10 +124,10 @@ impl StdioLink {
 }
 
 impl Late {
-    /// Queues a frame, or keeps it where the queue is full.
+    /// Queues a frame, or keeps it if the queue is full.
     fn send(&self, frames: &mpsc::Sender<Frame>, frame: Frame) {
-        // Taken before the queue is tried: the writer looks here after what it has found there, so
-        // that nothing stays here while it waits for the next frame.
+        // Locked before the queue is tried: the writer looks here after it has emptied the queue,
+        // so that no frame stays here while it waits for the next one.
         let mut late = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Err(TrySendError::Full(frame)) = frames.try_send(frame)
             && late.len() < defaults::ASIDE_QUEUE
@@ -142,7 +142,7 @@ impl Late {
 }
 
 impl StartedServer {
-    /// Runs the link until the server has ended, whoever ends it.
+    /// Runs the link until the server has ended.
     pub(super) fn run(self, connection: &Arc<Connection>, tasks: &TaskTracker) {
         let LaunchedServer { mut tenant, pipes: ServerPipes { stdin, stdout, stderr } } =
             self.launched;
@@ -162,14 +162,14 @@ impl StartedServer {
             let mut cause = tokio::select! {
                 () = connection.closing.cancelled() => Cause::Asked,
                 _ = tenant.wait() => Cause::Ended,
-                // Whatever it does now, we cannot hear or tell.
+                // Without this pipe, metamcp can no longer exchange messages with the server.
                 _ = &mut ends.reader => Cause::HungUp(TransportKind::Output),
                 _ = &mut ends.writer => Cause::HungUp(TransportKind::Input),
             };
             connection.gone.cancel();
             hang_up.cancel();
-            // When the server itself has ended, those who wait for it are told before whatever it
-            // may have started is gone too.
+            // When the server itself has ended, its waiters fail before its descendants are gone
+            // too.
             if cause != Cause::Asked
                 && let Ok(exit) = time::timeout(defaults::END_PATIENCE, tenant.wait()).await
             {
@@ -183,7 +183,7 @@ impl StartedServer {
                 }
                 connection.fail_all(RequestFailure::Exited { kind: kind.clone(), exit, output });
             }
-            // Somebody waits for its end, unless it was there and nobody needed it any more.
+            // A caller waits for the end, unless the server was established and became idle.
             let is_idle = cause == Cause::Asked
                 && connection.profile().is_some()
                 && connection.reason().is_none();
@@ -195,7 +195,7 @@ impl StartedServer {
             connection.fail_all(match cause {
                 Cause::Asked => {
                     tracing::info!(mcp_server = %server, %exit, "server closed");
-                    // Closed for a reason, perhaps.
+                    // The connection may have been closed for a reason.
                     connection.reason().cloned().unwrap_or(RequestFailure::Closed)
                 }
                 Cause::Ended => {
@@ -212,14 +212,14 @@ impl StartedServer {
     }
 }
 
-/// Why a link goes.
+/// The reason why a link ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cause {
-    /// We close it.
+    /// metamcp closes it.
     Asked,
     /// The server has ended.
     Ended,
-    /// The server has closed a pipe, and not ended.
+    /// The server has closed a pipe, but has not ended.
     HungUp(TransportKind),
 }
 
@@ -231,8 +231,8 @@ struct Ends {
 }
 
 impl Ends {
-    /// Waits a moment for what is still in the pipes. A process that left the group may hold them
-    /// open, and is not waited for.
+    /// Waits a moment for the rest of the data in the pipes. A process that left the group may hold
+    /// them open; it is not waited for.
     async fn settle(&mut self) {
         for end in [&mut self.writer, &mut self.reader].into_iter().chain(&mut self.complaints) {
             if !end.is_finished() {
@@ -248,9 +248,9 @@ impl Ends {
     }
 }
 
-/// Writes queued frames until told to hang up, then ends the server's input by dropping it.
+/// Writes queued frames until `hang_up` is cancelled, then closes the server's input.
 ///
-/// Requests of which no byte was written are failed as not executed.
+/// Requests without a written byte fail as not executed.
 async fn write(
     mut stdin: impl AsyncWrite + Unpin,
     Queue { mut frames, late }: Queue,
@@ -279,7 +279,7 @@ async fn write(
         }
     }
     drop(stdin);
-    // First, or what is sent again comes here once more.
+    // First, or requests that are sent again would come here once more.
     connection.gone.cancel();
     for request in batch.unwritten() {
         connection.fail(request, RequestFailure::Gone);
@@ -297,19 +297,19 @@ async fn write(
 struct Batch {
     /// Small messages, copied together.
     bytes: BytesMut,
-    /// What comes before `bytes`: large messages, and what was before them.
+    /// The data before `bytes`: large messages, and the data before those.
     before: VecDeque<Bytes>,
-    /// How much there is, and how much of it is written.
+    /// The total number of bytes, and the number of written ones.
     n_bytes: usize,
     n_written: usize,
-    /// Where each request begins.
+    /// The offset at which each request begins.
     requests: Vec<(usize, u64)>,
 }
 
 impl Batch {
     fn push(&mut self, frame: Frame, connection: &Connection) {
         if let Some(request) = frame.request {
-            // Nobody waits any more: better not to begin.
+            // No caller waits for it any more, so it is not sent at all.
             if !connection.is_waiting(request) {
                 connection.forget(request);
                 return;
@@ -329,11 +329,11 @@ impl Batch {
         self.bytes.extend_from_slice(b"\n");
     }
 
-    /// Writes everything and forgets it; `false` when the pipe is broken.
+    /// Writes everything and empties the batch; `false` when the pipe is broken.
     ///
     /// # Cancel safety
     ///
-    /// Safe: it is known what was written.
+    /// Cancel safe: the batch records what was written.
     async fn write(&mut self, stdin: &mut (impl AsyncWrite + Unpin)) -> bool {
         while let Some(piece) = self.before.front_mut() {
             if piece.is_empty() {
@@ -355,7 +355,7 @@ impl Batch {
                 Ok(n_bytes) => self.n_written += n_bytes,
             }
         }
-        // What large messages have left must not keep its memory for ever.
+        // The memory that large messages needed must not be kept.
         if self.bytes.capacity() > 2 * BATCH_BYTES {
             self.bytes = BytesMut::new();
         }
@@ -365,7 +365,7 @@ impl Batch {
         true
     }
 
-    /// Returns the requests of which no byte was written.
+    /// Returns the requests without a written byte.
     fn unwritten(&self) -> impl Iterator<Item = u64> {
         let n_written = self.n_written;
         self.requests.iter().filter(move |(start, _)| *start >= n_written).map(|(_, id)| *id)
@@ -382,13 +382,13 @@ async fn read(mut stdout: impl AsyncRead + Unpin, connection: Arc<Connection>) {
         while let Some(line) = lines.next_line() {
             take(line, &connection);
             n_taken += 1;
-            // Clients that read get a turn before a burst is more than may wait for one of them.
+            // Clients that read get a turn before a burst exceeds the room in an inbox.
             if n_taken % LINES_PER_TURN == 0 {
                 task::yield_now().await;
             }
         }
         if has_ended {
-            // A server may end without ending its last line.
+            // A server may end without a newline after its last line.
             if let Some(line) = lines.last_line() {
                 take(line, &connection);
             }

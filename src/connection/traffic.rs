@@ -1,4 +1,4 @@
-//! Numbers of one connection: what went through it, and what went by.
+//! The counters of one connection: its traffic, and the data that had no receiver.
 
 use std::{
     sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
@@ -7,11 +7,11 @@ use std::{
 
 use tokio::{sync::Notify, time::Instant};
 
-use crate::{config::defaults::UNANSWERED_MESSAGES_MAX, protocol::payloads::ListKind};
+use crate::{config::defaults::UNANSWERED_MESSAGES_MAX, protocol::list_page::ListKind};
 
-/// How often each list was announced to have changed.
+/// The number of announced changes of each list.
 ///
-/// It tells one connection from another, also when that has been closed.
+/// It also identifies a connection, even after that was closed.
 #[derive(Debug, Default)]
 pub struct ListRevisions {
     tools: AtomicU64,
@@ -19,62 +19,62 @@ pub struct ListRevisions {
     resources: AtomicU64,
 }
 
-/// What went by without a receiver.
+/// The counters of data without a receiver.
 #[derive(Debug, Default)]
 pub(super) struct DropCounters {
     pub(super) late: AtomicU64,
     pub(super) noise: AtomicU64,
     pub(super) cut_off: AtomicU64,
     pub(super) overflow: AtomicU64,
-    /// The dial that made the connection had opened another one first, in the other era.
+    /// `true` if an attempt in the other era was made before this connection.
     pub(super) is_second: AtomicBool,
     pub(super) heard: LastHeard,
 }
 
-/// When the server was heard last.
+/// The times at which the server was heard and checked.
 #[derive(Debug)]
 pub(super) struct LastHeard {
     born: Instant,
-    /// Since then, in milliseconds.
+    /// The time of the last sign of life, in milliseconds since `born`.
     last_ms: AtomicU64,
-    /// When anything came of it last, likewise, be it one message of a flood.
+    /// The time of the last message of a flood, likewise.
     flooded_ms: AtomicU64,
-    /// When it was taken for lost, likewise.
+    /// The time at which the server was taken for lost, likewise.
     lost_ms: AtomicU64,
-    /// When it was pinged last, likewise.
+    /// The time of the last ping, likewise.
     pinged_ms: AtomicU64,
-    /// How many pings in a row it missed.
+    /// The number of pings in a row that the server missed.
     missed_pings: AtomicU32,
-    /// When a request got no answer in time while nothing was heard, or was given up without an
-    /// answer, likewise; 0 if something was heard since.
+    /// The time at which the server became suspect, likewise; 0 if it was heard since. A request
+    /// got no answer while nothing else was heard, or was given up without an answer.
     suspected_ms: AtomicU64,
     suspected: Notify,
-    /// How many messages came since the last answer.
+    /// The number of messages since the last answer.
     n_without_answer: AtomicU32,
 }
 
-/// Numbers of one connection, for status output.
+/// The counters of one connection, for status output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct ConnectionTraffic {
-    /// Requests that wait for an answer now.
+    /// Requests that wait for an answer.
     pub in_flight: usize,
-    /// Requests whose client has gone and whose answer is still to come.
+    /// Requests that were given up and that the server has not answered yet.
     pub draining: usize,
-    /// Requests sent so far, our own handshake included.
+    /// Requests sent so far, including the handshake.
     pub requests: u64,
-    /// Answers that nobody waited for any more.
+    /// Answers that no request waited for any more.
     pub late_answers: u64,
-    /// Lines that were no JSON-RPC message.
+    /// Lines that were not JSON-RPC messages.
     pub noise_lines: u64,
-    /// Requests that were given up because their client did not read what came for them.
+    /// Requests that were given up because their client did not read its messages.
     pub cut_off: u64,
-    /// Notifications that came faster than they could be handed on.
+    /// Notifications that were dropped because they came faster than they could be passed on.
     pub dropped_notifications: u64,
-    /// How long ago the server was heard or pinged last, in milliseconds; of several connections,
-    /// the one that was left alone the longest.
+    /// The time since the server was heard or pinged last, in milliseconds; of several connections,
+    /// the longest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_check_ms: Option<u64>,
-    /// Pings in a row that the server did not answer; of several connections, the worst.
+    /// Pings in a row that the server did not answer; of several connections, the largest number.
     pub missed_pings: u32,
 }
 
@@ -130,14 +130,14 @@ impl Default for LastHeard {
 }
 
 impl LastHeard {
-    /// Takes note that the server has answered what it was asked.
+    /// Records an answer of the server.
     pub(super) fn answer(&self) {
         self.n_without_answer.store(0, Ordering::Relaxed);
         self.now();
     }
 
-    /// Takes note of a message that answers nothing. After [`UNANSWERED_MESSAGES_MAX`] of them, more are
-    /// no sign that the server works.
+    /// Records a message that answers nothing. After [`UNANSWERED_MESSAGES_MAX`] of them, further
+    /// ones are no sign that the server works.
     pub(super) fn note_unanswering(&self) {
         let n_before = self.n_without_answer.load(Ordering::Relaxed);
         if n_before < UNANSWERED_MESSAGES_MAX {
@@ -148,24 +148,24 @@ impl LastHeard {
         }
     }
 
-    /// Takes note that the server said something.
+    /// Records a sign of life.
     pub(super) fn now(&self) {
         self.last_ms.store(self.age_ms(), Ordering::Relaxed);
         self.suspected_ms.store(0, Ordering::Relaxed);
     }
 
-    /// Takes note that the server is taken for lost.
+    /// Records that the server is taken for lost.
     pub(super) fn lost(&self) {
         self.lost_ms.store(self.age_ms(), Ordering::Relaxed);
     }
 
-    /// Tells whether the server said something after it was taken for lost.
+    /// Returns whether the server was heard after it was taken for lost.
     pub(super) fn has_recovered(&self) -> bool {
         self.last_ms.load(Ordering::Relaxed) > self.lost_ms.load(Ordering::Relaxed)
     }
 
-    /// Takes note that a request got no answer within `patience`: suspect, if nothing else was
-    /// heard in that time either. A flood counts as long as the server may work on an older request.
+    /// Records that a request got no answer within `patience`: suspect, if nothing else was heard
+    /// in that time. A flood counts while the server may work on an older request.
     pub(super) fn missed_answer(&self, patience: Duration, has_older: bool) {
         let flooded = Duration::from_millis(self.flooded_ms.load(Ordering::Relaxed));
         let heard = if has_older { self.last().max(flooded) } else { self.last() };
@@ -174,8 +174,8 @@ impl LastHeard {
         }
     }
 
-    /// Suspects the server until something is heard: a request was given up without an answer, or got
-    /// none in time. A server that is suspect already stays so since the first moment.
+    /// Makes the server suspect until it is heard again. The time of the first suspicion stays if
+    /// the server is suspect already.
     pub(super) fn mark_suspected(&self) {
         let now_ms = self.age_ms().max(1);
         let suspecting =
@@ -185,27 +185,27 @@ impl LastHeard {
         }
     }
 
-    /// Returns how old the connection was when the server was suspected, if it was not heard since.
+    /// Returns the age of the connection when the server became suspect, if it was not heard since.
     pub(super) fn suspected_at(&self) -> Option<Duration> {
         let suspected_ms = self.suspected_ms.load(Ordering::Relaxed);
         (suspected_ms > 0).then(|| Duration::from_millis(suspected_ms))
     }
 
-    /// Waits until the server is suspected. For one at a time.
+    /// Waits until the server becomes suspect. For one waiter at a time.
     ///
     /// # Cancel safety
     ///
-    /// Safe: a suspicion that was not waited for ends the next wait.
+    /// Cancel safe: a suspicion that was not received ends the next wait.
     pub(super) async fn suspected(&self) {
         self.suspected.notified().await;
     }
 
-    /// Takes note that the server is pinged.
+    /// Records that a ping was sent.
     pub(super) fn pinged(&self) {
         self.pinged_ms.store(self.age_ms(), Ordering::Relaxed);
     }
 
-    /// Takes note of how many pings in a row the server missed.
+    /// Records how many pings in a row the server missed.
     pub(super) fn missed_pings(&self, n_missed: u32) {
         self.missed_pings.store(n_missed, Ordering::Relaxed);
     }
@@ -223,12 +223,12 @@ impl LastHeard {
         self.age_ms().saturating_sub(heard_ms.max(self.pinged_ms.load(Ordering::Relaxed)))
     }
 
-    /// Returns how old the connection is, in whole milliseconds.
+    /// Returns the age of the connection, in whole milliseconds.
     pub(super) fn age(&self) -> Duration {
         Duration::from_millis(self.age_ms())
     }
 
-    /// Returns how old the connection was when the server was heard last.
+    /// Returns the age of the connection when the server was heard last.
     pub(super) fn last(&self) -> Duration {
         Duration::from_millis(self.last_ms.load(Ordering::Relaxed))
     }

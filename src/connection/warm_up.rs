@@ -1,8 +1,7 @@
-//! The lists that are read once before anybody uses a connection to an upstream.
+//! The lists that are read once before a client uses a connection to an upstream.
 //!
 //! An aggregator fills its maps from names to servers when it is asked for its lists, and starts
-//! its own servers then; asked by several at once it starts some of them twice.
-//! Source: seed 003, and the sessions of its upstream.
+//! its own servers then. Asked by several clients at once, it starts some of them twice.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -21,11 +20,11 @@ use crate::{
         Message, ObjectMembers,
         json_array::{LIST_ITEMS_MAX, all_items},
         jsonrpc::MessagePart,
-        payloads::ListKind,
+        list_page::ListKind,
     },
 };
 
-/// How far a connection is on its way to those who wait for it.
+/// The progress of a new connection, and the lists that were read ahead.
 #[derive(Debug, Default)]
 pub(super) struct WarmUp {
     initialized: CancellationToken,
@@ -34,28 +33,28 @@ pub(super) struct WarmUp {
     ahead: Mutex<HashMap<ListKind, Ahead>>,
 }
 
-/// The first page of a list, for whoever reads the list first.
+/// The first page of a list, for the first reader of the list.
 #[derive(Debug)]
 struct Ahead {
-    /// How many changes of it were announced before it was read.
+    /// The number of changes that were announced before it was read.
     revision: u64,
     answer: Message,
 }
 
-/// What is remembered of a list of tools.
+/// The properties of a list of tools that are kept.
 #[derive(Debug, PartialEq, Eq)]
 struct Tools {
     fingerprint: u64,
-    /// Those that may be called twice.
+    /// The names of the tools that may be called twice.
     repeatable: HashSet<String>,
 }
 
 impl WarmUp {
-    /// Waits until the server has taken our `notifications/initialized`.
+    /// Waits until the server has taken `notifications/initialized`.
     ///
     /// # Cancel safety
     ///
-    /// Safe.
+    /// Cancel safe.
     pub(super) async fn initialized(&self) {
         self.initialized.cancelled().await;
     }
@@ -67,32 +66,31 @@ impl WarmUp {
 }
 
 impl Connection {
-    /// Returns a number that is another one when the tools are, once they were read: only an
-    /// upstream's are, before anybody uses its connection.
+    /// Returns a number that differs if the tools differ, once they were read. Only the tools of an
+    /// upstream are read before a client uses its connection.
     pub fn tools_fingerprint(&self) -> Option<u64> {
         self.warm_up.tools.get().map(|tools| tools.fingerprint)
     }
 
-    /// Tells whether the server says that calling `tool` twice does no more than calling it once.
+    /// Returns whether the server says that calling `tool` twice has the effect of calling it once.
     pub fn is_repeatable(&self, tool: &str) -> bool {
         self.warm_up.tools.get().is_some_and(|tools| tools.repeatable.contains(tool))
     }
 
-    /// Takes the answer to the first request for `list`, which was sent before anybody used the
-    /// connection, unless the list has changed since. Only an upstream is asked so.
+    /// Takes the answer to the first request for `list`, which was sent before a client used the
+    /// connection, unless the list has changed since. Only upstreams are asked in advance.
     pub fn take_prefetched(&self, list: ListKind) -> Option<Message> {
         let ahead = self.warm_up.ahead().remove(&list)?;
         (ahead.revision == self.lists().of(list)).then_some(ahead.answer)
     }
 
-    /// Tells the link that the handshake is done.
+    /// Records that the handshake is done.
     pub(super) fn note_initialized(&self) {
         self.warm_up.initialized.cancel();
     }
 
     /// Reads the first page of every list that the server has, one after the other, for at most
-    /// [`defaults::WARM_UP_TIMEOUT`] in all. A list that cannot be had is no reason to do without
-    /// the server.
+    /// [`defaults::WARM_UP_TIMEOUT`] in all. The server is used even if a list cannot be read.
     pub(super) async fn warm_up(self: &Arc<Self>) {
         let ends = Instant::now() + defaults::WARM_UP_TIMEOUT;
         for list in [ListKind::Tools, ListKind::Prompts, ListKind::Resources] {
@@ -133,8 +131,8 @@ impl Connection {
         self.ask(&Message::request(list.method(), None), limits).await
     }
 
-    /// Takes no new requests, for `reason`. Before the connection is established the dial alone
-    /// judges it.
+    /// Accepts no new requests, for `reason`. Before the connection is established, only the task
+    /// that connects decides about it.
     pub(super) fn abandon(&self, reason: RequestFailure) {
         if self.warm_up.done.is_cancelled() {
             self.retire(reason);
@@ -142,13 +140,13 @@ impl Connection {
     }
 }
 
-/// Returns the tools of a page of `tools/list`, the text of its result, that may be called twice.
+/// Returns the repeatable tools of a page of `tools/list`, given the text of its result.
 pub fn repeatable_tools(result: &str) -> HashSet<String> {
     Tools::read(result).repeatable
 }
 
 impl Tools {
-    /// Reads the result of `tools/list`, as far as it is one.
+    /// Reads the result of `tools/list`; malformed parts are ignored.
     fn read(result: &str) -> Self {
         #[derive(Deserialize)]
         struct Tool {
@@ -166,7 +164,7 @@ impl Tools {
         result.hash(&mut hasher);
         let tools =
             ObjectMembers::one(result, "tools").and_then(|tools| all_items(tools, LIST_ITEMS_MAX));
-        // One without annotations, or with strange ones, is not repeatable.
+        // A tool without annotations, or with malformed ones, is not repeatable.
         let tools = tools
             .into_iter()
             .flatten()

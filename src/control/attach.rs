@@ -1,6 +1,6 @@
-//! `mcp/attach`: a connection of the control socket becomes a pipe of MCP, at a view.
+//! The method `mcp/attach`: it turns a connection of the control socket into an MCP pipe at a view.
 //!
-//! For clients that speak MCP over standard input and output only: `metamcp stdio` is at the other end.
+//! For clients that speak MCP only over standard input and output, through `metamcp stdio`.
 
 use std::sync::Arc;
 
@@ -25,39 +25,39 @@ use crate::{
     view::{Choice, View},
 };
 
-/// What a connection is to be.
+/// The parameters of a connection to attach.
 #[derive(Debug)]
 pub(super) struct AttachParams {
     view: View,
-    /// One of those that clients may have.
+    /// The permit for one attached client.
     place: OwnedSemaphorePermit,
-    /// What the one who asks is told.
+    /// The answer to the request.
     answer: bytes::Bytes,
 }
 
-/// A connection that an operator has no use for any more.
+/// A connection that an MCP client takes over from an operator.
 pub(super) struct AttachedConnection {
     pub(super) attaching: AttachParams,
     pub(super) reader: OwnedReadHalf,
     pub(super) writer: OwnedWriteHalf,
-    /// What was read already.
+    /// The data that was already read.
     pub(super) lines: MeteredLines,
 }
 
-/// Tells whether a message asks for it.
+/// Returns whether a message is an `mcp/attach` request.
 pub(super) fn is_attach(message: &Message) -> bool {
     message.shape() == MessageKind::Request
         && message.method() == Some(ControlMethod::McpAttach.name())
 }
 
-/// Returns the error of who asks for it where it cannot be.
+/// Returns the error for a connection that cannot be attached.
 pub(super) fn refusal() -> RpcError {
     let text = "only a connection of the control socket on which nothing runs can be attached";
     RpcError::new(INVALID_REQUEST, "ATTACH_REFUSED", text)
         .suggest("Open a connection of its own to the control socket, and attach it first of all.")
 }
 
-/// Returns the error of who asks for it when as many clients as may be are there.
+/// Returns the error for a request beyond the limit of attached clients.
 fn too_many() -> RpcError {
     let max = defaults::CONTROL_ATTACHED_MAX;
     let text = format!("{max} clients are attached to the control socket already");
@@ -67,7 +67,7 @@ fn too_many() -> RpcError {
 }
 
 impl AttachParams {
-    /// Reads what is asked for. A connection on which something runs, not `is_free`, cannot be that.
+    /// Reads the request. It fails unless `is_free`: no other request may run on the connection.
     pub(super) fn read(
         request: &Message,
         desk: &ControlService,
@@ -100,11 +100,11 @@ impl AttachParams {
 }
 
 impl AttachedConnection {
-    /// Serves the client, whose requests count for `holder`, until it goes or the service does.
+    /// Serves the client until it or the service ends. Its requests count for `holder`.
     pub(super) async fn serve(self, desk: &ControlService, holder: Holder) {
         let Self { attaching: AttachParams { view, place, answer }, reader, mut writer, lines } =
             self;
-        // It fits into the buffer of any socket.
+        // The line fits into the buffer of any socket.
         let line = [&answer[..], b"\n"].concat();
         if writer.write_all(&line).await.is_err() {
             return;

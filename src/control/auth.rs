@@ -1,4 +1,4 @@
-//! What operators ask about how the service shows itself to its servers.
+//! The method `auth/status`: the credentials that the service sends to its servers.
 
 use std::{path::Path, sync::Arc};
 
@@ -15,7 +15,7 @@ use crate::{
 pub(super) async fn status(desk: &ControlService, params: &ControlParams<'_>) -> MethodResult {
     let server: Option<String> = params.optional("server")?;
     let servers = desk.views.operator_servers(server.as_deref())?;
-    // Credentials are files.
+    // Credentials are files, so that this blocks.
     let looked_up = task::spawn_blocking(move || states(&servers)).await;
     let states = looked_up.unwrap_or_default();
     Ok(Value::from(states).to_string())
@@ -27,7 +27,7 @@ fn states(servers: &[Arc<ServerSlot>]) -> Vec<Value> {
     servers.iter().map(|slot| json!({ "server": slot.name(), "auth": auth(slot) })).collect()
 }
 
-/// Returns by what a server knows us, and whether all of it can be had now.
+/// Returns the kind of credentials for a server, and whether all of them are available now.
 fn auth(server: &ServerConfig, credentials: Option<&Path>) -> Value {
     let (values, are_headers): (Vec<&SecretValue>, bool) = match &server.transport {
         TransportConfig::Stdio { env, .. } => (env.values().collect(), false),

@@ -1,8 +1,8 @@
-//! The difference between an operator and a server of ours that asks in the operator's place.
+//! The distinction between an operator and a server that acts as one.
 //!
-//! A server that this service has started runs as the same user, so that its user says nothing. It
-//! may call tools like any client, as it may well be an agent. What belongs to the operator it is
-//! refused, and so is a process of the same user of which it cannot be told where it comes from.
+//! A server that this service started runs as the same user, so the user does not identify it. It
+//! may call tools like any client, as it may be an agent. Methods for operators are refused to it,
+//! and to any process of the same user of unknown origin.
 
 use std::{
     sync::{
@@ -31,24 +31,24 @@ use crate::{
 /// The processes that may have sent a request.
 #[derive(Clone, Copy, Debug)]
 enum Origin {
-    /// One of a user whom no server of ours runs as, or one of another host.
+    /// A process of a user that runs no server of this service, or of another host.
     Foreign,
-    /// This one.
+    /// This process.
     Process(KnownClientProcess),
-    /// Those that have this socket open.
+    /// The processes that have the socket with this inode open.
     Socket(u32),
-    /// One that cannot be told.
+    /// An unknown process.
     Untold,
 }
 
-/// Looks up where those come from who ask for what belongs to the operator.
+/// The lookups of the origin of requests for operators only.
 #[derive(Debug)]
 pub(super) struct Authority {
-    /// For each of those that are looked up at one time.
+    /// The permits for concurrent lookups.
     lookups: Arc<Semaphore>,
-    /// When a refusal was logged last.
+    /// The time of the last logged refusal.
     logged: Mutex<Option<Instant>>,
-    /// How many were not logged since.
+    /// The number of refusals since then.
     n_silent: AtomicUsize,
 }
 
@@ -63,15 +63,15 @@ impl Default for Authority {
 }
 
 impl ControlService {
-    /// Checks that the request of `asker` does not come from a server of ours.
+    /// Checks that the request of `asker` does not come from a server of this service.
     ///
     /// # Errors
     ///
-    /// [`RpcError`] where it does, or may.
+    /// [`RpcError`] if it does, or may.
     ///
     /// # Cancel safety
     ///
-    /// Safe.
+    /// Cancel safe.
     pub(super) async fn check_operator(
         &self,
         asker: &Asker,
@@ -86,7 +86,7 @@ impl ControlService {
             let permit = lookups.acquire_owned().await.ok()?;
             let looking = task::spawn_blocking(move || {
                 let found = origin.look_up();
-                // Also if nothing waits for it any more.
+                // Held until the lookup ends, even if the caller has gone.
                 drop(permit);
                 found
             });
@@ -119,7 +119,8 @@ impl Asker {
     fn origin(&self) -> Origin {
         let own = super::peer_credentials::own_user();
         match (self.peer, self.caller.socket) {
-            // The kernel gives no number of ours to a process outside our namespace; servers have one.
+            // The kernel reports 0 for a process outside of this PID namespace, where all servers
+            // are.
             (Some(peer), _) if peer.uid != own || peer.pid == Some(0) => Origin::Foreign,
             (Some(peer), _) => peer.process.map_or(Origin::Untold, Origin::Process),
             (None, ClientSocket::Elsewhere(_)) => Origin::Foreign,
@@ -131,7 +132,7 @@ impl Asker {
 }
 
 impl Origin {
-    /// Returns the process that asks, as far as it is known, and its relation to our servers. Blocks.
+    /// Returns the process that asks, if known, and its relation to the servers. Blocks.
     fn look_up(self) -> (Option<i32>, Kinship) {
         match self {
             Self::Foreign => (None, Kinship::Stranger),
@@ -142,7 +143,7 @@ impl Origin {
     }
 }
 
-/// A request that belongs to the operator and was not sent by one.
+/// The refusal of a request that only operators may send.
 #[derive(Debug)]
 struct Refusal {
     method: ControlMethod,
@@ -186,7 +187,7 @@ impl Refusal {
 }
 
 impl Authority {
-    /// Logs a refusal, unless another one was logged a moment ago.
+    /// Logs a refusal, unless another one was logged shortly before.
     fn log(&self, refusal: &Refusal) {
         if !self.is_due(Instant::now(), defaults::REFUSAL_LOG_PAUSE) {
             self.n_silent.fetch_add(1, Ordering::Relaxed);
@@ -200,7 +201,7 @@ impl Authority {
     }
 
     fn is_due(&self, now: Instant, pause: Duration) -> bool {
-        // Held for statements on plain data.
+        // Held only for operations on plain data.
         let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
         let is_due = logged.is_none_or(|last| now.duration_since(last) >= pause);
         if is_due {

@@ -1,4 +1,4 @@
-//! Asks a running service over its control socket.
+//! A client of the control socket of a running service.
 
 use std::{
     io,
@@ -25,7 +25,7 @@ use crate::{
     },
 };
 
-/// Why there is no answer.
+/// The reason why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum ControlClientError {
     /// No service listens there.
@@ -33,7 +33,7 @@ pub enum ControlClientError {
     Unreachable {
         /// The socket.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// The service did not answer in time.
@@ -41,19 +41,19 @@ pub enum ControlClientError {
     Silent {
         /// The socket.
         path: PathBuf,
-        /// How long it was waited for.
+        /// The time waited.
         patience: Duration,
     },
     /// The service refused.
     #[error("{}", _0.message)]
     Refused(Box<ServiceError>),
-    /// What came back is not an answer.
+    /// The answer is invalid.
     #[error("the answer cannot be read")]
     Unreadable(#[source] serde_json::Error),
-    /// What came back is longer than any answer should be.
+    /// The answer exceeds the maximum length.
     #[error("the answer has {length} bytes, more than {}", defaults::CONTROL_ANSWER_BYTES_MAX)]
     Oversized {
-        /// How long it is, in bytes.
+        /// Its length, in bytes.
         length: usize,
     },
 }
@@ -61,19 +61,19 @@ pub enum ControlClientError {
 /// An error of the service.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct ServiceError {
-    /// What failed, in words.
+    /// The description of the failure.
     pub message: String,
-    /// What is known besides.
+    /// Further details.
     #[serde(default)]
     pub data: ServiceErrorData,
 }
 
-/// What an error of the service says besides its message. A server's own may have anything there.
+/// The details of an error. The data of an error from a server itself may have any form.
 #[derive(Clone, Debug, Default)]
 pub struct ServiceErrorData {
-    /// The stable name of the error; empty where it has none.
+    /// The stable name of the error; empty if it has none.
     pub code: String,
-    /// What can be done about it.
+    /// The remedy, if known.
     pub suggestion: Option<String>,
     /// The things involved, by name.
     pub context: Value,
@@ -90,10 +90,10 @@ impl<'de> Deserialize<'de> for ServiceErrorData {
     }
 }
 
-/// What the service says.
+/// A message from the service.
 #[derive(Debug)]
 pub enum ServiceMessage {
-    /// The answer to the request with this number: the JSON text of its result, or why there is none.
+    /// The answer to the request with this number: the JSON text of its result, or the error.
     Answer(u64, Result<Box<RawValue>, Box<ServiceError>>),
     /// A notification: its method, and the JSON text of its parameters.
     Notification(String, String),
@@ -119,11 +119,11 @@ impl ControlConnection {
     ///
     /// # Errors
     ///
-    /// [`ControlClientError::Unreachable`] when nobody listens there, or not for us.
+    /// [`ControlClientError::Unreachable`] if no service listens there, or it is not accessible.
     ///
     /// # Cancel safety
     ///
-    /// Safe: no connection is left open.
+    /// Cancel safe: no connection is left open.
     pub async fn open(path: &Path) -> Result<Self, ControlClientError> {
         Self::open_for(path, defaults::CONTROL_ANSWER_BYTES_MAX).await
     }
@@ -144,7 +144,7 @@ impl ControlConnection {
     ///
     /// # Cancel safety
     ///
-    /// Not safe: half a line may have been sent.
+    /// Not cancel safe: half a line may have been sent.
     pub async fn send(&mut self, method: &str, params: &str) -> Result<u64, ControlClientError> {
         self.n_requests += 1;
         let number = self.n_requests;
@@ -153,7 +153,7 @@ impl ControlConnection {
         Ok(number)
     }
 
-    /// Says that nobody waits for the answer to a request any more.
+    /// Tells the service that the answer to a request is no longer needed.
     ///
     /// # Errors
     ///
@@ -161,13 +161,13 @@ impl ControlConnection {
     ///
     /// # Cancel safety
     ///
-    /// Not safe: half a line may have been sent.
+    /// Not cancel safe: half a line may have been sent.
     pub async fn cancel(&mut self, number: u64) -> Result<(), ControlClientError> {
         let params = format!(r#"{{"requestId":{number}}}"#);
         self.write(&Message::notification(CANCELLED, Some(&params))).await
     }
 
-    /// Says that nothing more will be asked: the service answers what runs, and hangs up.
+    /// Tells the service that no more requests follow. It answers those that run, and disconnects.
     ///
     /// # Errors
     ///
@@ -175,21 +175,21 @@ impl ControlConnection {
     ///
     /// # Cancel safety
     ///
-    /// Safe: it was said, or not.
+    /// Cancel safe: the service was told or not.
     pub async fn finish(&mut self) -> Result<(), ControlClientError> {
         let finished = self.stream.shutdown().await;
         finished.map_err(|error| self.gone(error))
     }
 
-    /// Returns what the service says next.
+    /// Returns the next message from the service.
     ///
     /// # Errors
     ///
-    /// [`ControlClientError`] when it has gone, or what it says makes no sense.
+    /// [`ControlClientError`] if the service has gone, or its message is invalid.
     ///
     /// # Cancel safety
     ///
-    /// Safe: what was read is kept.
+    /// Cancel safe: data that was read is kept.
     pub async fn next(&mut self) -> Result<ServiceMessage, ControlClientError> {
         loop {
             while let Some(line) = self.lines.next_line() {
@@ -214,7 +214,7 @@ impl ControlConnection {
         }
     }
 
-    /// Asks for `method` with `params`, JSON text, and returns the JSON text of the result.
+    /// Calls `method` with `params`, JSON text, and returns the JSON text of the result.
     ///
     /// # Errors
     ///
@@ -222,7 +222,7 @@ impl ControlConnection {
     ///
     /// # Cancel safety
     ///
-    /// Not safe: half a line may have been sent.
+    /// Not cancel safe: half a line may have been sent.
     pub async fn ask(
         &mut self,
         method: &str,
@@ -239,7 +239,7 @@ impl ControlConnection {
         }
     }
 
-    /// Waits for the answer to the request with this number, for as long as that takes.
+    /// Waits for the answer to the request with this number, without a deadline.
     async fn answer_to(&mut self, asked: u64) -> Result<Box<RawValue>, ControlClientError> {
         loop {
             match self.next().await? {
@@ -263,10 +263,10 @@ impl ControlConnection {
     }
 }
 
-/// How much is read at a time, in bytes, at least.
+/// The minimum buffer space for a read, in bytes.
 const READ_BYTES: usize = 16 << 10;
 
-/// Reads one line of the service; `None` is one that says nothing to us.
+/// Reads one line from the service; `None` if it has no meaning for a client.
 fn understand(line: Bytes) -> Result<Option<ServiceMessage>, ControlClientError> {
     let Ok(message) = Message::parse_own(line) else {
         return Err(ControlClientError::Unreadable(serde::de::Error::custom(
@@ -279,7 +279,7 @@ fn understand(line: Bytes) -> Result<Option<ServiceMessage>, ControlClientError>
     }
     let answer: Answer =
         serde_json::from_slice(message.bytes()).map_err(ControlClientError::Unreadable)?;
-    // An error without an id is about a line of ours, of which there is one at a time.
+    // An error without an id is about the only request line under way.
     let number = message.integer(MessagePart::Id);
     Ok(match (number, answer) {
         (Some(number), Answer { result: Some(result), .. }) => {
@@ -295,17 +295,17 @@ fn understand(line: Bytes) -> Result<Option<ServiceMessage>, ControlClientError>
     })
 }
 
-/// Connects to the service at `path`, and has the connection become a pipe of MCP as `params`, JSON
-/// text, say. Returns it with what was read of that already, in lines of at most `length_max` bytes.
-/// Waits for as long as that takes: a service that starts takes connections before it answers.
+/// Connects to the service at `path`, and turns the connection into an MCP pipe with `params`, JSON
+/// text. Returns it with the data already read, in lines of at most `length_max` bytes. There is no
+/// deadline: a service that starts accepts connections before it answers.
 ///
 /// # Errors
 ///
-/// [`ControlClientError`] when nobody listens there, or the service does not want to.
+/// [`ControlClientError`] if no service listens there, or it refuses.
 ///
 /// # Cancel safety
 ///
-/// Safe: no connection is left open.
+/// Cancel safe: no connection is left open.
 pub async fn attach(
     path: &Path,
     params: &str,
@@ -317,15 +317,15 @@ pub async fn attach(
     Ok((connection.stream, connection.lines))
 }
 
-/// Asks for `method` with `params`, JSON text, on a connection of its own, and returns the result.
+/// Calls `method` with `params`, JSON text, on a new connection, and returns the result.
 ///
 /// # Errors
 ///
-/// [`ControlClientError`] when nobody listens, answers in time, or agrees.
+/// [`ControlClientError`] if no service listens there, it does not answer in time, or it refuses.
 ///
 /// # Cancel safety
 ///
-/// Safe: the question may have been asked or not.
+/// Cancel safe: the request may have been sent or not.
 pub async fn ask(
     path: &Path,
     method: &str,

@@ -1,4 +1,4 @@
-//! What operators want the service as a whole to do. Its main loop does it, one order after the other.
+//! The commands of operators to the main loop, which executes them one after the other.
 
 use std::path::PathBuf;
 
@@ -13,39 +13,39 @@ use crate::{
     tls::TlsIdentityError,
 };
 
-/// What the main loop is to do, and whom it tells.
+/// A command to the main loop, with the channel for its outcome.
 #[derive(Debug)]
 pub enum ControlCommand {
     /// Read the configuration again.
     Reload {
-        /// The file that it is read from, now and later; the one that it came from where there is none.
+        /// The file to read, now and later; the current one if `None`.
         from: Option<NamedFile>,
-        /// Takes what has changed.
+        /// Receives the changes, or the error.
         told: oneshot::Sender<Result<ServerDiff, ReloadError>>,
     },
     /// Stop, as with SIGTERM.
     Stop {
-        /// Takes the word that it will be done.
+        /// Receives the confirmation that the service will stop.
         told: oneshot::Sender<()>,
     },
 }
 
-/// A configuration file that an operator has named, as it was read.
+/// A configuration file that an operator named, as it was read.
 #[derive(Debug)]
 pub struct NamedFile {
     /// The file.
     pub path: PathBuf,
-    /// What it held, of which no other user than root and ours can have written anything.
+    /// Its content, which only root and the service's own user can have written.
     pub bytes: Vec<u8>,
 }
 
-/// Why the configuration stays as it was.
+/// The reason why the configuration stays as it was.
 #[derive(Debug, thiserror::Error)]
 pub enum ReloadError {
-    /// There is none to be read again.
+    /// There is no configuration file to read again.
     #[error("the service was started without a configuration file")]
     NoFile,
-    /// The file cannot be read, or says something that is not meant.
+    /// The file cannot be read, or is invalid.
     #[error(transparent)]
     File(#[from] LoadError),
     /// The file asks for a certificate that cannot be used.
@@ -60,7 +60,7 @@ pub enum ReloadError {
 }
 
 impl ReloadError {
-    /// Returns the words for the status line, which is for everybody: where, not what.
+    /// Returns the text for the status line, which everyone can read: the place, not the content.
     pub fn notice(&self) -> String {
         match self {
             Self::File(LoadError::Content(found)) => {
@@ -79,7 +79,7 @@ impl ReloadError {
         match self {
             Self::NoFile => refused("NO_CONFIG_FILE", self.to_string())
                 .suggest("Name a file in `configPath`: it is read from now on."),
-            // Without the text of the file, which may have a secret in it.
+            // Without the text of the file, which may contain a secret.
             Self::File(LoadError::Content(found)) => {
                 let file = found.path.display().to_string();
                 refused("CONFIG_INVALID", format!("{}: {}", found.place(), found.message))
@@ -110,15 +110,15 @@ fn capital(text: &str) -> String {
     first.chain(letters).collect()
 }
 
-/// Has the main loop read the configuration again, and returns what has changed.
+/// Makes the main loop read the configuration again, and returns the changes.
 ///
 /// # Errors
 ///
-/// [`RpcError`] where nothing has, or the service stops.
+/// [`RpcError`] if the reload fails, or the service stops.
 ///
 /// # Cancel safety
 ///
-/// Dropped halfway, it is done all the same, or not.
+/// If dropped early, the reload may or may not happen.
 pub(super) async fn reload(
     orders: &mpsc::Sender<ControlCommand>,
     from: Option<NamedFile>,
@@ -129,11 +129,11 @@ pub(super) async fn reload(
         .map_err(|error| error.to_rpc().into())
 }
 
-/// Has the main loop stop the service.
+/// Makes the main loop stop the service.
 ///
 /// # Errors
 ///
-/// [`RpcError`] where it does so already.
+/// [`RpcError`] if the service is already stopping.
 ///
 /// # Cancel safety
 ///

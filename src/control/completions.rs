@@ -1,4 +1,4 @@
-//! What operators ask to be completed.
+//! The method `completions/complete`.
 
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ pub(super) async fn complete(
     };
     let reference = match kind {
         "ref/prompt" => json!({ "type": kind, "name": word(params, &reference, "ref", "name")? }),
-        // Source: seed 001, which has the URI as the name, too.
+        // `name` may hold the URI, too.
         _ => {
             let member = if reference["uri"].is_null() && !reference["name"].is_null() {
                 "name"
@@ -47,7 +47,7 @@ fn object(params: &ControlParams<'_>, name: &str) -> Result<Value, Box<crate::pr
     serde_json::from_str(text).map_err(|_| params.invalid(name, "an object"))
 }
 
-/// Returns a member of such a parameter that is a string.
+/// Returns a string member of an object parameter.
 fn word<'a>(
     params: &ControlParams<'_>,
     object: &'a Value,

@@ -1,4 +1,4 @@
-//! What operators ask about the service itself, and want it to do.
+//! The methods about the service itself: `daemon/…` and `config/reload`.
 
 use std::{io::Read as _, path::PathBuf};
 
@@ -46,8 +46,8 @@ pub(super) async fn status(desk: &ControlService, params: &ControlParams<'_>) ->
     Ok(answer.to_string())
 }
 
-/// Answers `config/reload`. A file that is named takes the place of the one that the service was
-/// started with: the next reload, by whatever way, reads that one.
+/// Answers `config/reload`. A named file replaces the one that the service was started with: every
+/// later reload reads it.
 pub(super) async fn reload(
     desk: &ControlService,
     params: &ControlParams<'_>,
@@ -72,9 +72,9 @@ pub(super) async fn reload(
     Ok(answer.to_string())
 }
 
-/// Reads the configuration file at `path`, which no other user can have written.
+/// Reads the configuration file at `path`, if no other user can have written it.
 async fn read_named(path: PathBuf, params: &ControlParams<'_>) -> Result<NamedFile, Box<RpcError>> {
-    // The service is somewhere else than the operator who asks.
+    // The working directory of the service is not that of the operator.
     if !path.is_absolute() {
         return Err(params.invalid("configPath", "an absolute path"));
     }
@@ -82,7 +82,7 @@ async fn read_named(path: PathBuf, params: &ControlParams<'_>) -> Result<NamedFi
         let mut bytes = Vec::new();
         let file = trusted::open(&path)?;
         let failed = |source| UntrustedFile::Io { path: path.clone(), source };
-        // It may grow meanwhile.
+        // The file may grow meanwhile.
         file.take(defaults::CONFIG_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
         Ok::<_, UntrustedFile>(NamedFile { path, bytes })
     });

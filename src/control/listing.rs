@@ -1,4 +1,4 @@
-//! Lists of several servers, as operators are shown them.
+//! Lists over several servers, as operators see them.
 
 use serde_json::json;
 
@@ -7,12 +7,12 @@ use crate::{
     name::ServerName,
     protocol::{
         ObjectMembers,
-        payloads::{ListItem, ListKind},
+        list_page::{ListItem, ListKind},
     },
     view::operator::OperatorList,
 };
 
-/// Answers a request for a list whose entries are shown as they are, each as the member `name`.
+/// Answers a request for a list with unchanged entries, each as the member `name`.
 pub(super) async fn list_result(
     desk: &ControlService,
     params: &ControlParams<'_>,
@@ -33,7 +33,7 @@ pub(super) fn each(listed: &OperatorList) -> impl Iterator<Item = (&ServerName, 
     listings.flat_map(|(server, listing)| listing.iter().map(move |item| (server, item)))
 }
 
-/// Returns an entry, JSON text: its server, and as the member `name` what it is.
+/// Returns an entry as JSON text: its server, and the item as the member `name`.
 pub(super) fn entry(server: &ServerName, name: &str, item: &str) -> String {
     let mut entry = ObjectMembers::default();
     entry.set("server", json!(server).to_string());
@@ -41,15 +41,15 @@ pub(super) fn entry(server: &ServerName, name: &str, item: &str) -> String {
     entry.to_string()
 }
 
-/// Returns the servers whose list is not known, JSON text of an array.
+/// Returns the servers without a known list, as JSON text of an array.
 pub(super) fn unavailable(listed: &OperatorList) -> String {
     let servers = listed.unavailable.iter();
     let servers = servers.map(|(server, reason)| json!({ "server": server, "reason": reason }));
     serde_json::Value::from_iter(servers).to_string()
 }
 
-/// Returns a list, JSON text: the entries alone; or, where it is said which servers are `unavailable`,
-/// an object of both and of whether there is more.
+/// Returns a list as JSON text: the entries alone, or, with the `unavailable` servers, an object of
+/// both and of whether there are more entries.
 pub(super) fn rendered(
     entries: &[String],
     unavailable: Option<String>,

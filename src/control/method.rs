@@ -1,4 +1,4 @@
-//! What can be asked on the operator's interface: each method by its name, with its parameters.
+//! The methods of the control interface: names, parameters and handlers.
 
 use super::{
     Asker, ControlParams, ControlService, attach, auth, completions, daemon, prompts, resources,
@@ -6,10 +6,10 @@ use super::{
 };
 use crate::protocol::RpcError;
 
-/// What becomes of a request: the JSON text of its result, or why there is none.
+/// The outcome of a request: the JSON text of its result, or the error.
 pub(super) type MethodResult = Result<String, Box<RpcError>>;
 
-/// What can be asked. Source: seed 001, but for `tools/search` and `mcp/attach`.
+/// A method of the control interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ControlMethod {
     ServersList,
@@ -37,7 +37,7 @@ pub(super) enum ControlMethod {
 }
 
 impl ControlMethod {
-    /// All of them.
+    /// All methods.
     pub(super) const ALL: [Self; 22] = [
         Self::ServersList,
         Self::ToolsList,
@@ -96,7 +96,7 @@ impl ControlMethod {
         }
     }
 
-    /// Returns the names of its parameters, with a `?` behind those that may be left out.
+    /// Returns the names of its parameters, with a `?` after optional ones.
     pub(super) fn params(self) -> &'static [&'static str] {
         match self {
             Self::ServersList | Self::DaemonStatus => &["memory?"],
@@ -125,7 +125,7 @@ impl ControlMethod {
         }
     }
 
-    /// Returns what it takes, in words.
+    /// Returns a sentence that lists its parameters.
     pub(super) fn usage(self) -> String {
         let name = self.name();
         match self.params() {
@@ -134,10 +134,10 @@ impl ControlMethod {
         }
     }
 
-    /// Tells whether it belongs to the operator, so that a server of ours is refused it.
+    /// Returns whether only operators may call it, so that a server of this service is refused.
     ///
-    /// A server may be an agent: it reads lists and calls tools, as every client does. A task is for
-    /// every client that knows its id, which is random; all ids together are for the operator.
+    /// A server may be an agent: it reads lists and calls tools like any client. A task is open to
+    /// each client that knows its random id; the list of all ids is for operators.
     pub(super) fn is_for_operators(self) -> bool {
         match self {
             Self::ConfigReload | Self::DaemonStop | Self::AuthStatus | Self::TasksList => true,
@@ -189,7 +189,7 @@ impl ControlMethod {
             Self::CompletionsComplete => completions::complete(desk, params, asker).await,
             Self::AuthStatus => auth::status(desk, params).await,
             Self::DaemonStatus => daemon::status(desk, params).await,
-            // Its connection is not one that it could be.
+            // The connection of this request cannot be attached.
             Self::McpAttach => Err(attach::refusal().into()),
             Self::ConfigReload => daemon::reload(desk, params, asker).await,
             Self::DaemonStop => daemon::stop(desk, asker).await,

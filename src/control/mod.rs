@@ -1,13 +1,13 @@
-//! The operator's interface: JSON-RPC 2.0, one message per line, on the control socket.
+//! The control interface for operators: JSON-RPC 2.0, one message per line, on the control socket.
 //!
 //! ```text
-//!  socket ── peer ── server ── Desk::answer ── method ─┬─ servers, tools, … ── view, status
-//!                                          params ◀───────────┘
+//!  peer_credentials ── server ── ControlService ── method ─┬─ servers, tools, … ── view, status
+//!                                                 params ◀─┘
 //! ```
 //!
-//! Several requests of one connection run at a time, and each is answered when it is done. What is
-//! called otherwise elsewhere is in camel case here. Every error has a stable name, a suggestion and
-//! the things involved in its `data`.
+//! The requests of one connection run concurrently, and each is answered when it is done. Unlike
+//! elsewhere, names are in camel case here. Every error has a stable name, a suggestion, and the
+//! things involved in its `data`.
 
 use std::sync::Arc;
 
@@ -20,7 +20,6 @@ use crate::{
     config::defaults,
     holder::{Account, AccountMember, Holder},
     ingress::IngressContext,
-    meta::nearest,
     peer::ConnectedClient,
     protocol::{
         Message, MessageKind, ParseError, RpcError,
@@ -30,6 +29,7 @@ use crate::{
     },
     redact,
     share::{EvictablePermit, Evictables, EvictionBounds},
+    similar_names::nearest,
     status::StatusBoard,
     task::TaskDriver,
     view::Views,
@@ -63,53 +63,52 @@ pub use params::read_params;
 use peer_credentials::PeerCredentials;
 pub use server::serve;
 
-/// What of the service operators reach.
+/// The parts of the service that the control interface exposes.
 #[derive(Debug)]
 pub struct ControlParts {
-    /// What the service tells about itself.
+    /// The state of the service.
     pub board: Arc<StatusBoard>,
-    /// What the servers offer.
+    /// The lists and methods of the servers.
     pub views: Arc<Views>,
-    /// Who serves clients that attach to the socket.
+    /// The context that serves clients attached to the socket.
     pub edge: Arc<IngressContext>,
-    /// The calls that go on without their callers.
+    /// The calls that continue without their callers.
     pub calls: Arc<TaskDriver>,
-    /// Takes what the service as a whole is to do.
+    /// Takes commands to the service as a whole.
     pub orders: mpsc::Sender<ControlCommand>,
 }
 
-/// Who answers operators.
+/// The control interface: it answers operators.
 #[derive(Debug)]
 pub struct ControlService {
     parts: ControlParts,
-    /// Who is served at the socket.
-    /// The connections of operators.
+    /// The permits for connections of operators.
     connections: Arc<Evictables>,
-    /// Those of clients of MCP at the socket.
+    /// The permits for MCP clients at the socket.
     places: Arc<Semaphore>,
-    /// Tells operators from servers.
+    /// Distinguishes operators from servers.
     authority: Authority,
-    /// Cancelled when nothing more is to be taken on.
+    /// Cancelled when no more requests are accepted.
     stop: CancellationToken,
-    /// Cancelled when requests that still run are to be answered with an error.
+    /// Cancelled when running requests are to fail.
     hurry: CancellationToken,
     /// Owns the connections.
     tasks: TaskTracker,
 }
 
-/// Who has sent a request.
+/// The sender of a request.
 #[derive(Clone, Debug)]
 struct Asker {
-    /// The process at the other end of the control socket; none over HTTP.
+    /// The process at the other end of the control socket; `None` over HTTP.
     peer: Option<PeerCredentials>,
     /// The party at the other end of the connection.
     caller: ConnectedClient,
-    /// Takes what is told before the answer, where there is a way to.
+    /// Takes notifications that precede the answer, if there can be any.
     lines: Option<mpsc::Sender<Bytes>>,
 }
 
 impl Asker {
-    /// Returns the user, where it is known.
+    /// Returns the user, if known.
     fn uid(&self) -> Option<u32> {
         self.peer.map(|peer| peer.uid)
     }
@@ -129,8 +128,8 @@ impl std::ops::Deref for ControlService {
 }
 
 impl ControlService {
-    /// Returns who answers operators. Nothing more is taken on after `stop`, and requests that run when
-    /// `hurry` is cancelled end at once; `tasks` owns the connections.
+    /// Creates the control interface. It accepts nothing more after `stop`, and running requests
+    /// end at once when `hurry` is cancelled; `tasks` owns the connections.
     pub fn new(
         parts: ControlParts,
         stop: CancellationToken,
@@ -146,13 +145,13 @@ impl ControlService {
         Arc::new(Self { parts, connections, places, authority, stop, hurry, tasks })
     }
 
-    /// Takes a place for a connection of the user `uid`; `None` where all have something running.
+    /// Takes a permit for a connection of the user `uid`; `None` if all have requests running.
     fn admit(&self, uid: u32) -> Option<EvictablePermit> {
         let account = Account::User(uid);
         self.connections.admit(Holder { account, member: AccountMember::Whole })
     }
 
-    /// Returns the group that is let in at the socket, if any is.
+    /// Returns the group that is admitted at the socket, if any.
     fn control_group(&self) -> Option<String> {
         self.views.config().listen.control_group.clone()
     }
@@ -175,7 +174,7 @@ impl ControlService {
         let params = ControlParams::read(method, request.params())?;
         tokio::select! {
             biased;
-            // Boxed: most need little room.
+            // Boxed: most methods need far less room than the largest.
             answer = Box::pin(method.run(self, &params, asker)) => answer,
             () = self.hurry.cancelled() => {
                 Err(RpcError::stopping(method == ControlMethod::ToolsCall).into())
@@ -184,7 +183,7 @@ impl ControlService {
     }
 }
 
-/// Reads a line, or says what is wrong with it.
+/// Reads a line, or returns what is wrong with it.
 fn read(line: Bytes) -> Result<Message, Box<RpcError>> {
     let message = Message::parse(line).map_err(|error| {
         let (code, name) = match &error {
@@ -221,7 +220,7 @@ fn unknown_method(asked: &str) -> RpcError {
         .context(serde_json::json!({ "method": shown, "similar": similar, "known": known }))
 }
 
-/// Returns a value of ours as JSON text.
+/// Returns one of metamcp's own values as JSON text.
 fn to_text(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("our own values have string keys")
 }

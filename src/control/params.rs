@@ -1,4 +1,4 @@
-//! The parameters of a method, read one by one, so that an error names the one that is wrong.
+//! The parameters of a method, read one by one, so that an error names the wrong one.
 
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -6,12 +6,12 @@ use serde_json::json;
 use super::ControlMethod;
 use crate::{
     config::defaults,
-    meta::nearest,
     protocol::{ObjectMembers, RpcError, rpc_error::INVALID_PARAMS},
     redact,
+    similar_names::nearest,
 };
 
-/// What goes with the parameters of any method and is no parameter of its own.
+/// The metadata member that every method accepts beside its parameters.
 const META: &str = "_meta";
 
 /// The parameters of one request.
@@ -21,9 +21,9 @@ pub(super) struct ControlParams<'a> {
     members: ObjectMembers<'a>,
 }
 
-/// What a parameter can be, in words.
+/// A type of parameters.
 pub(super) trait ParamKind: DeserializeOwned {
-    /// As in "it must be …".
+    /// Its description, as in "it must be …".
     const WORDS: &'static str;
 }
 
@@ -47,8 +47,8 @@ impl ParamKind for Vec<String> {
     const WORDS: &'static str = "a list of strings";
 }
 
-/// Reads the parameters of the method called `name`, and returns what is wrong with them; nothing where
-/// there is no such method. For the fuzz targets.
+/// Reads the parameters of the method `name`, and returns what is wrong with them; `None` if there
+/// is no such method. For the fuzz targets.
 #[doc(hidden)]
 pub fn read_params(name: &str, text: Option<&str>) -> Option<Result<(), String>> {
     let read = ControlParams::read(ControlMethod::named(name)?, text);
@@ -56,11 +56,11 @@ pub fn read_params(name: &str, text: Option<&str>) -> Option<Result<(), String>>
 }
 
 impl<'a> ControlParams<'a> {
-    /// Reads the parameters of `method` from `text`, JSON text; none at all is none of them.
+    /// Reads the parameters of `method` from `text`, JSON text; without text there are none.
     ///
     /// # Errors
     ///
-    /// [`RpcError`] where they are no object, or one of them is unknown or there twice.
+    /// [`RpcError`] if they are no object, or one of them is unknown or occurs twice.
     pub(super) fn read(
         method: ControlMethod,
         text: Option<&'a str>,
@@ -86,11 +86,11 @@ impl<'a> ControlParams<'a> {
         Ok(Self { method, members })
     }
 
-    /// Returns the parameter `name`, if it is there; `null` is not.
+    /// Returns the parameter `name`, if present; `null` counts as absent.
     ///
     /// # Errors
     ///
-    /// [`RpcError`] where it is something else than it must be.
+    /// [`RpcError`] if it has the wrong type.
     pub(super) fn optional<T: ParamKind>(&self, name: &str) -> Result<Option<T>, Box<RpcError>> {
         match self.raw(name) {
             None => Ok(None),
@@ -105,16 +105,16 @@ impl<'a> ControlParams<'a> {
     ///
     /// # Errors
     ///
-    /// [`RpcError`] where it is missing, or something else than it must be.
+    /// [`RpcError`] if it is missing or has the wrong type.
     pub(super) fn required<T: ParamKind>(&self, name: &'static str) -> Result<T, Box<RpcError>> {
         self.optional(name)?.ok_or_else(|| self.missing(name))
     }
 
-    /// Tells whether the parameter `name` is there and true.
+    /// Returns whether the parameter `name` is present and true.
     ///
     /// # Errors
     ///
-    /// [`RpcError`] where it is neither true nor false.
+    /// [`RpcError`] if it is neither true nor false.
     pub(super) fn flag(&self, name: &str) -> Result<bool, Box<RpcError>> {
         Ok(self.optional(name)?.unwrap_or(false))
     }
@@ -123,7 +123,7 @@ impl<'a> ControlParams<'a> {
     ///
     /// # Errors
     ///
-    /// [`RpcError`] where it is no object.
+    /// [`RpcError`] if it is no object.
     pub(super) fn object(&self, name: &str) -> Result<Option<&str>, Box<RpcError>> {
         match self.raw(name) {
             Some(text) if !text.starts_with('{') => Err(self.invalid(name, "an object")),
@@ -131,21 +131,21 @@ impl<'a> ControlParams<'a> {
         }
     }
 
-    /// Returns what goes with the parameters, as the JSON text of an object.
+    /// Returns the metadata as the JSON text of an object.
     ///
     /// # Errors
     ///
-    /// [`RpcError`] where it is no object.
+    /// [`RpcError`] if it is no object.
     pub(super) fn meta(&self) -> Result<Option<&str>, Box<RpcError>> {
         self.object(META)
     }
 
-    /// Returns a parameter as JSON text; `null` is as if it were not there.
+    /// Returns a parameter as JSON text; `null` counts as absent.
     pub(super) fn raw(&self, name: &str) -> Option<&str> {
         self.members.get(name).filter(|text| *text != "null")
     }
 
-    /// Returns the error of a request without the parameter `name`, which may be a path.
+    /// Returns the error for a request without the parameter `name`, which may be a path.
     pub(super) fn missing(&self, name: &str) -> Box<RpcError> {
         let message = format!("`{}` without `params.{name}`", self.method.name());
         let context = json!({ "method": self.method.name(), "parameter": name });
@@ -156,7 +156,7 @@ impl<'a> ControlParams<'a> {
             .into()
     }
 
-    /// Returns the error of a request whose parameter `name` is not what it must be.
+    /// Returns the error for a request with a wrong value of the parameter `name`.
     pub(super) fn invalid(&self, name: &str, wanted: &str) -> Box<RpcError> {
         let message = format!("the parameter `{name}` must be {wanted}");
         self.refused(message, json!({ "parameter": name })).into()
@@ -169,7 +169,7 @@ impl<'a> ControlParams<'a> {
     }
 }
 
-/// Returns the name of a parameter without the sign that it may be left out.
+/// Returns the name of a parameter without the mark of optional ones.
 fn bare(name: &str) -> &str {
     name.strip_suffix('?').unwrap_or(name)
 }

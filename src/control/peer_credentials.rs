@@ -1,10 +1,10 @@
-//! Who is at the other end of the control socket, and whether they may ask.
+//! The peers of the control socket, and the rule that admits them.
 //!
-//! Let in are our own user, root, and the group that the operator has named. Of a peer the kernel
-//! tells user, group and process at the time of its connection. Where the socket's file keeps others
-//! out, the kernel has also seen to it that whoever is connected is the file's owner or in its group:
-//! this is how a group is let in by a socket unit, whose `SocketGroup=` says which one it is, and it
-//! is all that is known of other users where `PrivateUsers=` hides their numbers.
+//! The service's own user, root, and the group that the operator has named are admitted. The kernel
+//! reports user, group and process of a peer at the time of its connection. If the mode of the
+//! socket's file excludes others, the kernel has also checked that a peer is the owner or in the
+//! group. A socket unit admits a group this way, by `SocketGroup=`. It is all that is known of
+//! other users where `PrivateUsers=` hides their numbers.
 
 use std::{
     os::unix::fs::MetadataExt as _,
@@ -26,39 +26,39 @@ use crate::{
     protocol::{RpcError, rpc_error::INVALID_REQUEST},
 };
 
-/// Bits of a file's mode: others than its owner and its group may write to it, so that they may
-/// connect to it. Source: inode(7).
+/// The mode bit that lets others than owner and group write to a file, and so connect to a socket.
+/// Source: inode(7).
 const OTHERS_WRITE: u32 = 0o002;
 
-/// Who is at the other end. Source: `SO_PEERCRED` in unix(7).
+/// The credentials of a peer. Source: `SO_PEERCRED` in unix(7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PeerCredentials {
     pub(super) uid: u32,
     pub(super) gid: u32,
     pub(super) pid: Option<i32>,
-    /// The process as it was when its connection was taken; known only where it is of our user.
+    /// The process as it was when its connection was accepted; known only for the own user.
     pub(super) process: Option<KnownClientProcess>,
 }
 
-/// Why somebody is not let in.
+/// The reason why a peer is refused.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PeerRefusal {
-    /// Neither our own user nor root nor of the group.
+    /// It is neither the service's own user, nor root, nor in the group.
     #[error("user {} may not use the control socket", .0.uid)]
     Foreign(PeerCredentials),
-    /// The kernel does not say who it is.
+    /// The kernel does not report the peer.
     #[error("the kernel does not tell who is connected")]
     Unknown(#[source] std::io::Error),
 }
 
-/// Who may ask at one listener.
+/// The admission rule of one listener.
 #[derive(Debug)]
 pub(super) struct PeerPolicy {
-    /// Our own user.
+    /// The service's own user.
     own: u32,
-    /// The socket's file, which may keep out who is neither its owner nor in its group.
+    /// The file of the socket, which may exclude all but its owner and its group.
     path: Option<PathBuf>,
-    /// For each stranger of whom it is looked up which groups it is in.
+    /// The permits for concurrent lookups of groups.
     lookups: Arc<Semaphore>,
 }
 
@@ -66,12 +66,12 @@ impl PeerCredentials {
     fn of(stream: &UnixStream) -> std::io::Result<Self> {
         let found = stream.peer_cred()?;
         let (uid, gid, pid) = (found.uid(), found.gid(), found.pid());
-        // Its number may be that of another process later.
+        // Another process may have its number later.
         let process = pid.filter(|_| uid == own_user()).and_then(KnownClientProcess::lookup);
         Ok(Self { uid, gid, pid, process })
     }
 
-    /// Tells whether it is root or our own user: who could as well stop us with a signal.
+    /// Returns whether it is root or the service's own user, which could also stop it by a signal.
     pub(super) fn is_master(self) -> bool {
         self.uid == 0 || self.uid == own_user()
     }
@@ -82,7 +82,7 @@ pub(super) fn own_user() -> u32 {
 }
 
 impl PeerRefusal {
-    /// Returns who is not let in, where that is known.
+    /// Returns the peer that is refused, if known.
     pub(super) fn peer(&self) -> Option<PeerCredentials> {
         match self {
             Self::Foreign(peer) => Some(*peer),
@@ -102,7 +102,7 @@ impl PeerRefusal {
 }
 
 impl PeerPolicy {
-    /// Returns who may ask at `listener`.
+    /// Returns the admission rule of `listener`.
     pub(super) fn of(listener: &UnixListener) -> Self {
         let address = listener.local_addr().ok();
         let path = address.as_ref().and_then(|address| address.as_pathname());
@@ -111,15 +111,15 @@ impl PeerPolicy {
         Self { own: own_user(), path, lookups }
     }
 
-    /// Returns who has connected; `group` is the group that is let in, if any is.
+    /// Returns the credentials of the peer; `group` is the admitted group, if any.
     ///
     /// # Errors
     ///
-    /// [`PeerRefusal`] where they may not ask.
+    /// [`PeerRefusal`] if the peer is not admitted.
     ///
     /// # Cancel safety
     ///
-    /// Safe.
+    /// Cancel safe.
     pub(super) async fn admit(
         &self,
         stream: &UnixStream,
@@ -136,14 +136,14 @@ impl PeerPolicy {
         if is_member { Ok(peer) } else { Err(PeerRefusal::Foreign(peer)) }
     }
 
-    /// Tells whether a stranger is in `group`, as far as that can be found out in time.
+    /// Returns whether a peer is in `group`; `false` if the lookup takes too long.
     async fn looks_up(&self, peer: PeerCredentials, group: String) -> bool {
         let lookups = Arc::clone(&self.lookups);
         let asking = async {
             let permit = lookups.acquire_owned().await.ok()?;
             let asking = task::spawn_blocking(move || {
                 let is_member = is_member(peer, &group);
-                // Also if nobody waits for it any more.
+                // Held until the lookup ends, even if the caller has gone.
                 drop(permit);
                 is_member
             });
@@ -152,26 +152,26 @@ impl PeerPolicy {
         time::timeout(defaults::GROUP_LOOKUP_TIMEOUT, asking).await.ok().flatten().unwrap_or(false)
     }
 
-    /// Returns who has connected, if they may ask whatever groups they are in.
+    /// Returns the peer, if it is admitted without a lookup of its groups.
     pub(super) fn known(&self, stream: &UnixStream) -> Option<PeerCredentials> {
         PeerCredentials::of(stream).ok().filter(|peer| self.is_known(*peer))
     }
 
-    /// Tells whether a peer may ask whatever groups it is in.
+    /// Returns whether a peer is admitted without a lookup of its groups.
     fn is_known(&self, peer: PeerCredentials) -> bool {
-        // Looked at each time: somebody may open the file to all while we run.
+        // Checked each time: the file may be opened to all while the service runs.
         peer.uid == 0 || peer.uid == self.own || self.path.as_deref().is_some_and(is_guarded)
     }
 }
 
-/// Tells whether the file of a socket keeps out who is neither its owner nor in its group. The way to
-/// it may be closed to us, though not to others.
+/// Returns whether the file of a socket excludes all but its owner and its group. A file that this
+/// user cannot reach does not count, as others may reach it.
 fn is_guarded(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|found| found.mode() & OTHERS_WRITE == 0)
 }
 
-/// Tells whether a peer is in `group`: as the group that it has connected with, or as the database of
-/// groups says. Blocks.
+/// Returns whether a peer is in `group`: as the group of its connection, or according to the group
+/// database. Blocks.
 fn is_member(peer: PeerCredentials, group: &str) -> bool {
     let Ok(Some(group)) = Group::from_name(group) else { return false };
     if group.gid == Gid::from_raw(peer.gid) {
@@ -223,7 +223,7 @@ mod tests {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o666)).expect("set");
         let (_client, accepted) = tokio::join!(UnixStream::connect(&path), listener.accept());
         let (stream, _) = accepted.expect("accepted");
-        // Nobody is of this user: 0 is root.
+        // No peer has this user; 0 is root.
         let door = PeerPolicy { own: u32::MAX, ..PeerPolicy::of(&listener) };
         let admitted = door.admit(&stream, None).await;
         if own_user() == 0 {

@@ -1,11 +1,11 @@
-//! What operators ask about prompts.
+//! The methods `prompts/list` and `prompts/get`.
 
 use std::collections::BTreeMap;
 
 use serde_json::json;
 
 use super::{Asker, ControlParams, ControlService, MethodResult, listing, params::ParamKind};
-use crate::{protocol::payloads::ListKind, view::operator};
+use crate::{protocol::list_page::ListKind, view::operator};
 
 impl ParamKind for BTreeMap<String, String> {
     const WORDS: &'static str = "an object whose values are strings";

@@ -1,10 +1,10 @@
-//! What operators ask about resources.
+//! The methods `resources/list` and `resources/read`.
 
 use serde_json::json;
 
 use super::{Asker, ControlParams, ControlService, MethodResult, listing};
 use crate::{
-    protocol::payloads::{ListKind, method},
+    protocol::{list_page::ListKind, payloads::method},
     view::operator,
 };
 

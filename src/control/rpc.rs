@@ -1,4 +1,4 @@
-//! The operator's interface, as the HTTP edge asks it.
+//! The control interface over HTTP.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ impl ControlDispatch for ControlService {
         caller: ConnectedClient,
     ) -> BoxFuture<'static, RpcReply> {
         Box::pin(async move {
-            // Nothing is told before the answer.
+            // No notification precedes the answer.
             let asker = Asker { peer: None, caller, lines: None };
             match read(body) {
                 Err(error) => RpcReply::Unreadable(error.complete().render(None)),

@@ -1,8 +1,8 @@
-//! Operators on the control socket: their connections, and what runs on each.
+//! The connections of operators on the control socket, and the requests on each.
 //!
-//! What is read and what is written are two halves of one task. A request runs beside the others of
-//! its connection, and puts what it has to say into the queue of the half that writes; one that does
-//! not get rid of it waits, and when the queue is full for too long, the connection ends.
+//! Reading and writing are two halves of one task. The requests of a connection run concurrently,
+//! and put their output into the queue of the write half. A request waits while the queue is full;
+//! if the peer accepts nothing for too long, the connection ends.
 
 use std::{collections::HashMap, io, sync::Arc};
 
@@ -43,20 +43,20 @@ use crate::{
     telemetry::liveness::LoopPulse,
 };
 
-/// How much is read at a time, in bytes.
+/// The buffer space for a read, in bytes.
 const READ_BYTES: usize = 16 << 10;
 
-/// Serves operators on `listener` until the desk stops.
+/// Serves operators on `listener` until the control service stops.
 ///
 /// # Cancel safety
 ///
-/// Safe: a connection that was not accepted yet stays in the backlog.
+/// Cancel safe: a connection that was not accepted yet stays in the backlog.
 pub async fn serve(listener: UnixListener, desk: Arc<ControlService>, pulse: LoopPulse) {
     let door = Arc::new(PeerPolicy::of(&listener));
     let (stop, tasks) = (desk.stop.clone(), desk.tasks.clone());
     let serve = |stream| {
-        // In the order in which they come: tasks begin in any, and an early one could lose its place
-        // to a later one before it has said a word.
+        // In the order of arrival: tasks start in any order, and an early connection could lose its
+        // permit to a later one before its first message.
         let permit = door.known(&stream).map(|peer| desk.admit(peer.uid));
         let caller = UnixListener::caller(&stream);
         let (desk, door) = (Arc::clone(&desk), Arc::clone(&door));
@@ -65,8 +65,8 @@ pub async fn serve(listener: UnixListener, desk: Arc<ControlService>, pulse: Loo
     acceptor::accept(listener, defaults::CONTROL_ACCEPTED_MAX, pulse, stop, tasks, serve).await;
 }
 
-/// Serves a peer that may ask and has a `permit`; a stranger gets one only when it is known to be
-/// allowed.
+/// Serves a peer that is admitted and has a `permit`. A stranger gets its permit after the lookup
+/// of its groups.
 async fn connection(
     stream: UnixStream,
     caller: ConnectedClient,
@@ -100,21 +100,21 @@ async fn connection(
             None
         }
     };
-    // A client of MCP keeps no operator waiting.
+    // An attached MCP client takes no permit from operators.
     drop(permit);
     if let Some(attached) = attached {
         Box::pin(attached.serve(desk, caller.holder)).await;
     }
 }
 
-/// Says why somebody is not served. A line of ours fits into the buffer of any socket.
+/// Tells a peer why it is not served. The line fits into the buffer of any socket.
 async fn turn_away(mut stream: UnixStream, error: RpcError) {
     let line = [&error.complete().render(None)[..], b"\n"].concat();
     let _gone = time::timeout(defaults::HURRY, stream.write_all(&line)).await;
 }
 
-/// Serves one operator until one of the two has nothing more to say, or the connection is to be
-/// something else from now on.
+/// Serves one operator until either side has nothing more to send, or an MCP client takes the
+/// connection over.
 async fn converse(
     stream: UnixStream,
     desk: &Arc<ControlService>,
@@ -137,7 +137,7 @@ async fn converse(
         ended = conversation.hear(&reader) => ended,
         () = &mut writing => return None,
     };
-    // With the last of who could put something into the queue, the writing ends.
+    // The write half ends when the last sender of the queue is dropped.
     let Conversation { lines, asker, .. } = conversation;
     drop(asker);
     match ended {
@@ -153,30 +153,30 @@ async fn converse(
     }
 }
 
-/// How a conversation ended.
+/// The end of a conversation.
 enum Ended {
-    /// Nothing runs any more, and nothing more is asked.
+    /// No request runs, and no more requests come.
     Done,
-    /// Nobody is there for what is left.
+    /// The peer has gone.
     Gone,
-    /// A client of MCP takes the connection over.
+    /// An MCP client takes the connection over.
     Attaches(AttachParams),
 }
 
-/// What runs on one connection.
+/// The state of one connection.
 struct Conversation<'a> {
     desk: &'a Arc<ControlService>,
     permit: &'a EvictablePermit,
     asker: Asker,
     lines: MeteredLines,
-    /// Each returns the id of its request, JSON text, if it has one.
+    /// The running requests; each returns its id, JSON text, if it has one.
     running: FuturesUnordered<BoxFuture<'a, Option<String>>>,
-    /// What calls off the request of an id, JSON text.
+    /// The tokens that cancel a request, by its id as JSON text.
     cancelled: HashMap<String, CancellationToken>,
 }
 
 impl Conversation<'_> {
-    /// Takes requests until nothing more comes and all are answered.
+    /// Handles requests until no more come and all are answered.
     async fn hear(&mut self, reader: &OwnedReadHalf) -> Ended {
         let mut is_over = false;
         let mut idle_since = Instant::now();
@@ -204,14 +204,14 @@ impl Conversation<'_> {
                     }
                     idle_since = Instant::now();
                 }
-                // What has come before still counts; it is taken on while there is room.
+                // Requests that came before still count, and are started while there is room.
                 () = self.desk.stop.cancelled(), if !is_over => is_over = true,
                 _ = reader.readable(), if !is_over && !is_full => {
                     match reader.try_read_buf(self.lines.buffer(READ_BYTES)) {
                         Ok(0) => {
                             is_over = true;
                             let last = self.lines.last_line();
-                            // Nothing can follow, and so nobody attaches.
+                            // No line can follow, so that nothing can be attached.
                             let _nobody = last.map(|line| self.take(line));
                         }
                         Ok(_) => {}
@@ -226,8 +226,8 @@ impl Conversation<'_> {
         }
     }
 
-    /// Takes what an operator has sent; returns what the connection is to be from now on, if that is
-    /// something else.
+    /// Handles a line from an operator. Returns parameters if an MCP client takes the connection
+    /// over.
     fn take(&mut self, line: MeteredLine) -> Option<AttachParams> {
         let message = match line {
             MeteredLine::Whole(line) => match read(line) {
@@ -294,7 +294,7 @@ impl Conversation<'_> {
         }));
     }
 
-    /// Takes a notification; of all there are, one means something here.
+    /// Handles a notification; only a cancellation has a meaning here.
     fn note(&mut self, message: &Message) {
         if message.method() != Some(CANCELLED) {
             return;
@@ -328,7 +328,7 @@ fn too_long(line: &OversizedLine) -> RpcError {
         .context(json!({ "bytes": length, "max": max }))
 }
 
-/// Waits until the other end is closed altogether. One that only sends nothing more is not.
+/// Waits until the peer has closed both directions. A peer that only stops sending has not.
 async fn hang_up(reader: &OwnedReadHalf) {
     loop {
         let ready = reader.ready(Interest::WRITABLE).now_or_never();
@@ -339,8 +339,8 @@ async fn hang_up(reader: &OwnedReadHalf) {
     }
 }
 
-/// Writes what is in `queue`, a line each, until nobody can put anything into it any more, or the
-/// other end takes nothing of it for too long.
+/// Writes each line of `queue` until all senders are dropped, or the peer accepts nothing for too
+/// long.
 async fn write(
     writer: &mut OwnedWriteHalf,
     mut queue: mpsc::Receiver<Bytes>,

@@ -1,4 +1,4 @@
-//! What operators ask about servers.
+//! The method `servers/list`.
 
 use super::{ControlParams, ControlService, MethodResult, to_text};
 

@@ -1,4 +1,4 @@
-//! Calls that go on without their callers: `tools/call-async` and `tasks/…`.
+//! The methods `tools/call-async` and `tasks/…`: calls that continue without their callers.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ pub(super) async fn call(
     let call = operator::OperatorCall {
         tool: &wanted,
         args: params.object("arguments")?.unwrap_or("{}"),
-        // That of the call itself, which nobody waits for.
+        // No caller waits for the call itself.
         timeout: None,
         meta: params.meta()?,
         holder: asker.holder(),
@@ -48,7 +48,7 @@ pub(super) async fn call(
     Ok(to_text(&told))
 }
 
-/// Answers `tasks/list`: ours, and what servers list themselves that are connected.
+/// Answers `tasks/list`: metamcp's own tasks, and those that connected servers list.
 pub(super) async fn list(
     desk: &ControlService,
     params: &ControlParams<'_>,
@@ -90,7 +90,7 @@ pub(super) async fn list(
     Ok(to_text(&rows.collect::<Vec<_>>()))
 }
 
-/// Returns the tasks that a server lists, as far as it does in time.
+/// Returns the tasks that a server lists in time.
 async fn own(desk: &ControlService, server: &str, asker: &Asker) -> Vec<Value> {
     let mut tasks = Vec::new();
     let reading = async {
@@ -166,28 +166,28 @@ pub(super) async fn cancel(
         Some(task) if task.status == TaskStatus::Cancelled => {
             Ok(to_text(&task.to_operator_json(desk.calls.expiry())))
         }
-        // It was faster.
+        // The task ended first.
         Some(task) => Err(ended(&task).into()),
         None => Err(unknown(&task.id).into()),
     }
 }
 
-/// Whose task is meant.
+/// The task that a request names.
 enum Found {
-    /// One that was begun here.
+    /// A task that metamcp started.
     Ours(Box<TaskRecord>),
-    /// One that a server knows, maybe.
+    /// A task that the server may know.
     Of {
         /// The server.
         server: String,
-        /// The id there.
+        /// Its id at the server.
         id: String,
     },
 }
 
-/// Returns the task that `asker` means in a request of this method.
+/// Returns the task that `asker` names in a request for this method.
 ///
-/// A server of ours finds only what it was told the id of: the ids of servers may be guessed.
+/// A server of this service must know metamcp's own id: the ids of servers may be guessable.
 async fn find(
     desk: &ControlService,
     params: &ControlParams<'_>,
@@ -204,14 +204,14 @@ async fn find(
     let Some(server) = server else { return Err(unknown(&id).into()) };
     desk.check_operator(asker, method).await?;
     desk.views.of_server(&server).map_err(|error| error.to_operator())?;
-    // Asking a server that is not there would start it, and it would know nothing.
+    // A server without a connection would be started, and would not know the task.
     match desk.views.is_connected(&server) {
         Some(true) => Ok(Found::Of { server, id }),
         Some(false) | None => Err(unknown(&id).into()),
     }
 }
 
-/// Has the server of a call that was lost asked again first, as far as it answers soon.
+/// Polls the server of a lost call first; returns the old state if it does not answer soon.
 async fn looked_at(desk: &ControlService, task: TaskRecord) -> TaskRecord {
     if task.status != TaskStatus::Unreachable {
         return task;
@@ -221,7 +221,7 @@ async fn looked_at(desk: &ControlService, task: TaskRecord) -> TaskRecord {
     looked.or_else(|| desk.calls.get(&task.id)).unwrap_or(task)
 }
 
-/// Asks a server about a task that was not begun here.
+/// Asks a server about a task that metamcp did not start.
 async fn ask(
     desk: &ControlService,
     server: &str,
@@ -232,7 +232,7 @@ async fn ask(
     let params = json!({ "taskId": id }).to_string();
     let answer = desk.views.ask_about_task(server, method, &params, asker.holder()).await;
     let answer = answer.map_err(|error| match error {
-        // A server that has no tasks does not know this one either.
+        // A server without tasks does not know this one either.
         CallError::Untranslatable { .. } => unknown(id),
         error => error.to_operator(),
     })?;
@@ -242,7 +242,7 @@ async fn ask(
     }
 }
 
-/// Returns what came of a call.
+/// Returns the outcome of a call.
 fn outcome(task: &TaskRecord) -> MethodResult {
     match (task.status, &task.outcome) {
         (_, Some(TaskOutcome::Result(result))) => Ok(result.clone()),
@@ -284,7 +284,7 @@ fn outcome(task: &TaskRecord) -> MethodResult {
     }
 }
 
-/// Returns an error with what is known of the task.
+/// Returns an error with the details of the task.
 fn about(task: &TaskRecord, error: RpcError) -> RpcError {
     let (status, tool) = (task.status.name(), &task.tool);
     error.context(json!({
@@ -292,7 +292,7 @@ fn about(task: &TaskRecord, error: RpcError) -> RpcError {
     }))
 }
 
-/// Returns the error that a call has failed with, or a server has answered with, as an error of ours.
+/// Returns the error of a failed call, or of a server's answer, as one of metamcp.
 fn told(error: &str, server: &str, id: &str) -> RpcError {
     let found: Value = match error.len() <= defaults::ERROR_DETAIL_BYTES_MAX {
         true => serde_json::from_str(error).unwrap_or_default(),

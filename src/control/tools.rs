@@ -1,4 +1,4 @@
-//! What operators ask about tools.
+//! The methods `tools/…`, except `tools/call-async`.
 
 use std::{sync::Arc, time::Duration};
 
@@ -22,7 +22,7 @@ use crate::{
     name::ServerName,
     protocol::{
         ObjectMembers, RpcError,
-        payloads::{ListItem, ListKind},
+        list_page::{ListItem, ListKind},
         rpc_error::INVALID_PARAMS,
     },
     redact,
@@ -34,14 +34,14 @@ impl ParamKind for RankingStrategy {
     const WORDS: &'static str = "`keyword`, `bm25` or `hybrid`";
 }
 
-/// How much of each tool of a list is shown.
+/// The details of each tool of a list.
 #[derive(Clone, Copy)]
 enum Shown {
-    /// What it is called, and what it declares of its manner.
+    /// Its name, title and annotations.
     Name,
-    /// Also what it does and takes, to this depth.
+    /// Also its description and its schemas, to this depth.
     Depth(usize),
-    /// The same, as deep as all together fit into as many bytes.
+    /// The same, as deep as all schemas together fit into this many bytes.
     Budget(usize),
 }
 
@@ -77,7 +77,7 @@ pub(super) async fn grep(desk: &ControlService, params: &ControlParams<'_>) -> M
             .suggest(error.hint())
             .context(json!({ "parameter": "pattern" }))
     })?;
-    // One more is looked for, to know whether there is one.
+    // Looks for one more, to know whether there are more.
     let limit = limit.unwrap_or(usize::MAX - 1).clamp(1, usize::MAX - 1);
     let found = desk.views.grep(pattern, limit).await?;
     let tools = found.each().map(|(_, server, item)| (server.name.clone(), item.clone()));
@@ -117,7 +117,7 @@ pub(super) async fn info(desk: &ControlService, params: &ControlParams<'_>) -> M
     desk.views.operator_compute(bytes, move |_| described()).await?
 }
 
-/// Returns the definition of a tool with as much of its schema as was asked for.
+/// Returns the definition of a tool with the requested part of its schema.
 fn described(tool: &ResolvedTool, path: Option<&str>, depth: Option<usize>) -> MethodResult {
     let mut members = ObjectMembers::read(tool.item.json()).unwrap_or_default();
     if path.is_some() || depth.is_some() {
@@ -184,7 +184,7 @@ pub(super) async fn validate(desk: &ControlService, params: &ControlParams<'_>) 
             errors.extend(misfit.problems.iter().map(ToString::to_string));
         }
         ArgumentVerdict::Doubtful(found) => doubts.extend(found.iter().map(ToString::to_string)),
-        // The call would go through: the server knows best.
+        // The call would pass: the server decides.
         ArgumentVerdict::Unchecked(reason) => unsupported = Some(reason.to_string()),
     }
     let warnings = warnings(tool.item.json());
@@ -203,12 +203,12 @@ pub(super) async fn validate(desk: &ControlService, params: &ControlParams<'_>) 
     Ok(result.to_string())
 }
 
-/// Reads which tool is meant.
+/// Reads the name of the requested tool.
 pub(super) fn requested_tool(params: &ControlParams<'_>) -> Result<RequestedTool, Box<RpcError>> {
     Ok(RequestedTool { server: None, tool: params.required("name")? })
 }
 
-/// Says which parts a schema has.
+/// Returns a sentence that lists the properties of a schema.
 fn known(schema: &Value) -> String {
     let names = schema["properties"].as_object().into_iter().flat_map(|all| all.keys());
     let names: Vec<&str> = names.map(String::as_str).take(PARTS_SHOWN_MAX).collect();
@@ -218,10 +218,10 @@ fn known(schema: &Value) -> String {
     }
 }
 
-/// How many properties an error names. Ours: more than one reads.
+/// The maximum number of properties that an error names.
 const PARTS_SHOWN_MAX: usize = 20;
 
-/// Returns what a tool is called, and what it declares of its manner.
+/// Returns the name, the title and the annotations of a tool.
 fn short(item: &ListItem) -> ObjectMembers<'_> {
     let members = ObjectMembers::read(item.json()).unwrap_or_default();
     let mut short = ObjectMembers::default();
@@ -233,8 +233,8 @@ fn short(item: &ListItem) -> ObjectMembers<'_> {
     short
 }
 
-/// Returns the entries of a list, JSON text each. Schemas are read beside the loop: there may be
-/// thousands.
+/// Returns the entries of a list, each as JSON text. Schemas are read outside of the event loop:
+/// there may be thousands.
 async fn entries(views: &Views, tools: Vec<(ServerName, ListItem)>, shown: Shown) -> Vec<String> {
     if matches!(shown, Shown::Name) {
         let tools = tools.iter();
@@ -244,7 +244,7 @@ async fn entries(views: &Views, tools: Vec<(ServerName, ListItem)>, shown: Shown
     let reading = Arc::clone(&tools);
     let bytes = tools.iter().map(|(_, item)| item.json().len()).sum();
     let entries = views.operator_compute(bytes, move |_| with_schemas(&reading, shown)).await;
-    // The names are of use all the same.
+    // The names are useful without schemas, too.
     entries.unwrap_or_else(|_| {
         tools.iter().map(|(server, item)| named(server, &short(item))).collect()
     })

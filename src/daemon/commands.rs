@@ -1,11 +1,11 @@
-//! What operators want the service as a whole to do, as it reaches the main loop.
+//! The channel that carries commands of operators to the main loop.
 
 use tokio::sync::mpsc;
 
 use super::Daemon;
 use crate::{config::defaults, control::ControlCommand};
 
-/// Both ends of the way that orders take.
+/// Both ends of the channel.
 #[derive(Debug)]
 pub(super) struct CommandChannel {
     sender: mpsc::Sender<ControlCommand>,
@@ -18,25 +18,25 @@ impl CommandChannel {
         Self { sender, receiver }
     }
 
-    /// Returns the end that orders are given at.
+    /// Returns the sending end.
     pub(super) fn sender(&self) -> mpsc::Sender<ControlCommand> {
         self.sender.clone()
     }
 
-    /// Waits for the next order.
+    /// Waits for the next command.
     ///
     /// # Cancel safety
     ///
-    /// Safe.
+    /// Cancel safe.
     pub(super) async fn next(&mut self) -> ControlCommand {
         match self.receiver.recv().await {
             Some(order) => order,
-            // Nobody can give any: they were closed.
+            // The channel is closed: no command can come.
             None => std::future::pending().await,
         }
     }
 
-    /// Takes no more. Who waits for one learns that it is not carried out.
+    /// Accepts no more commands. The senders of queued commands learn that these are not executed.
     pub(super) fn close(&mut self) {
         self.receiver.close();
         while self.receiver.try_recv().is_ok() {}
@@ -44,7 +44,7 @@ impl CommandChannel {
 }
 
 impl Daemon {
-    /// Carries out an order, and returns whether it was the last one. Who gave it may have gone.
+    /// Executes a command, and returns whether it is the last one. Its sender may have gone.
     pub(super) fn execute(&mut self, order: ControlCommand) -> bool {
         match order {
             ControlCommand::Reload { from, told } => {

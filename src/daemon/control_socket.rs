@@ -28,8 +28,8 @@ use crate::{
 /// The control socket of a system service.
 pub const SYSTEM_SOCKET: &str = "/run/metamcp/control.sock";
 
-/// Returns where the control socket of a service without socket units is: for root the system's
-/// place, else the user's runtime directory.
+/// Returns the path of the control socket of a service without socket units: for root the system
+/// path, otherwise one in the user's runtime directory.
 pub fn default_socket() -> PathBuf {
     if rustix::process::geteuid().is_root() {
         return SYSTEM_SOCKET.into();
@@ -43,15 +43,15 @@ pub fn default_socket() -> PathBuf {
     }
 }
 
-/// Returns the path of the control socket that we make ourselves, if we do.
+/// Returns the path of the control socket that the service creates itself, if it does.
 pub(super) fn own_path(inherited: &InheritedSockets, listen: &ListenConfig) -> Option<PathBuf> {
     let default = || inherited.is_empty().then(default_socket);
     let asked = listen.control.clone().or_else(default);
     asked.filter(|_| inherited.control.is_empty())
 }
 
-/// Sees to it that no other service has the control socket at `path`, now or as long as we hold what
-/// is returned.
+/// Takes the lock of the control socket at `path`. No other service has the socket while the lock
+/// is held.
 pub(super) async fn lock_alone(
     path: &Path,
     group: Option<&str>,
@@ -69,7 +69,7 @@ pub(super) async fn lock_alone(
         };
         match probe(path).await {
             Probed::Answers => return Err(StartError::Running { path: path.to_owned(), pid }),
-            // It may be about to end, or not to answer yet.
+            // The other service may be about to end, or not ready to answer.
             Probed::Silent | Probed::Nobody(_) if Instant::now() < until => {
                 time::sleep(defaults::LAUNCH_POLL).await;
             }
@@ -80,26 +80,26 @@ pub(super) async fn lock_alone(
     }
 }
 
-/// Tells whether a service answers at a socket.
+/// Returns whether a service answers at a socket.
 ///
 /// # Cancel safety
 ///
-/// Safe.
+/// Cancel safe.
 pub async fn answers(socket: &Path) -> bool {
     matches!(probe(socket).await, Probed::Answers)
 }
 
-/// What is behind a socket's file.
+/// The state of the process behind a socket's file.
 enum Probed {
     /// A service that answers.
     Answers,
-    /// Somebody who takes connections, and says nothing.
+    /// A process that accepts connections but does not answer.
     Silent,
-    /// Nobody: the system said this.
+    /// No process, with the error of the connection attempt.
     Nobody(io::Error),
 }
 
-/// Asks whoever is at a socket for a sign of life. Source: seed 001, the connect test.
+/// Asks the process behind a socket for its status.
 async fn probe(path: &Path) -> Probed {
     let asking = client::ask(path, "daemon/status", None);
     match time::timeout(defaults::PROBE_PATIENCE, asking).await {
@@ -121,12 +121,12 @@ async fn probe(path: &Path) -> Probed {
     }
 }
 
-/// Makes the directory of the control socket, for our own user and as a way for `group` if there is
-/// one. A directory that is there already stays as it is.
+/// Creates the directory of the control socket for the service's own user, and lets `group`, if
+/// any, pass through it. An existing directory stays as it is.
 ///
 /// # Errors
 ///
-/// [`StartError`] when it cannot be made, or belongs to somebody else.
+/// [`StartError`] if it cannot be created, or belongs to another user.
 pub fn make_directory(path: &Path, group: Option<&str>) -> Result<(), StartError> {
     let failed = |source| StartError::Control { path: path.to_owned(), source };
     let Some(directory) = path.parent() else { return Ok(()) };
@@ -134,19 +134,19 @@ pub fn make_directory(path: &Path, group: Option<&str>) -> Result<(), StartError
     fs::DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;
     let owner = fs::metadata(directory).map_err(failed)?.uid();
     let user = rustix::process::geteuid();
-    // Somebody else's directory under /tmp could hold anything.
+    // The directory of another user under /tmp could hold anything.
     if owner != user.as_raw() && owner != 0 {
         return Err(StartError::Foreign { path: directory.to_owned() });
     }
     match group {
-        // Who may go through need not see what else is there.
+        // The group may pass through the directory without listing it.
         Some(group) if is_new => let_in(directory, group, 0o710),
         Some(_) | None => Ok(()),
     }
 }
 
-/// Makes the control socket, for our own user and for `group` if there is one. A socket that nobody
-/// answers at is left over from a service that was killed, and is replaced.
+/// Creates the control socket for the service's own user and for `group`, if any. A socket without
+/// a process behind it is left over from a killed service, and is replaced.
 pub(super) async fn make_socket(
     path: &Path,
     group: Option<&str>,
@@ -159,7 +159,7 @@ pub(super) async fn make_socket(
             return Err(StartError::NotASocket { path: path.to_owned() });
         }
         Ok(_) => match probe(path).await {
-            // Nobody holds the lock, so it is none that is like us.
+            // No process holds the lock, so the other service uses no locks.
             Probed::Answers => {
                 return Err(StartError::Running { path: path.to_owned(), pid: None });
             }
@@ -183,7 +183,7 @@ pub(super) async fn make_socket(
     UnixListener::from_std(listener).map_err(failed)
 }
 
-/// Gives a file to `group`, with these permissions.
+/// Gives a file to `group` with these permissions.
 fn let_in(path: &Path, group: &str, mode: u32) -> Result<(), StartError> {
     let give = || {
         let found = Group::from_name(group)?;

@@ -1,4 +1,4 @@
-//! The end of the service: in order, or at once where somebody insists.
+//! The end of the service: orderly, or immediate if the operator insists.
 
 use std::pin::pin;
 
@@ -7,13 +7,13 @@ use tokio::time::{self, Instant};
 use super::{listen::Listeners, notify, signals::SignalStreams, stop_requests::StopRequests};
 use crate::{child, config::defaults, pool::Pool};
 
-/// Finishes `work`, the servers included, and removes what we made. Another request to stop changes
-/// nothing; a third within [`defaults::IMPATIENCE`] ends all at once, after SIGKILL to every process
-/// that comes from this one.
+/// Finishes `work`, the servers included, and removes the service's own socket. Another request to
+/// stop changes nothing. A third one within [`defaults::IMPATIENCE`] kills every descendant of this
+/// process and ends at once.
 ///
 /// # Cancel safety
 ///
-/// Dropped halfway, it may be begun again.
+/// If dropped early, it can be started again.
 pub(super) async fn drain(
     signals: &mut SignalStreams,
     listeners: &Listeners,
@@ -44,7 +44,7 @@ pub(super) async fn drain(
 ///
 /// # Cancel safety
 ///
-/// Those that were not closed go on.
+/// If dropped early, servers that are not yet closed continue.
 pub(super) async fn close(pool: &Pool) {
     notify::stopping("closing servers", defaults::FAREWELL);
     if time::timeout(defaults::FAREWELL, pool.close()).await.is_err() {

@@ -1,4 +1,4 @@
-//! When a service that nobody uses exits. Pure: the caller knows the time.
+//! The exit of an unused service. Pure: the caller supplies the time.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use crate::status::Activity;
 
-/// Since when nobody has used the service.
+/// The time since which the service is unused.
 #[derive(Debug)]
 pub(super) struct IdleTimer {
     since: Instant,
@@ -18,14 +18,14 @@ impl IdleTimer {
         Self { since: now, n_ever: 0 }
     }
 
-    /// Notes what goes on, and tells whether nothing has for as long as `patience`; never without one.
+    /// Records the activity, and returns whether there was none for `patience`; never without one.
     pub(super) fn observe(
         &mut self,
         activity: Activity,
         now: Instant,
         patience: Option<Duration>,
     ) -> bool {
-        // Something may have come and gone since the last look.
+        // A client may have come and gone since the last check.
         if activity.n_now > 0 || activity.n_ever != self.n_ever {
             (self.since, self.n_ever) = (now, activity.n_ever);
             return false;

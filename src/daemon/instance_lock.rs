@@ -1,8 +1,8 @@
-//! One service to a runtime directory, where no service manager sees to that.
+//! The lock that allows one service per control socket, where no service manager does.
 //!
-//! The lock on the file is the truth: the system takes it from a process that has ended, however it
-//! did. The number in the file is only for people, and is told only while it is that of the process
-//! that wrote it: numbers are used again.
+//! Only the lock on the file counts: the kernel releases it when the process ends, in whatever way.
+//! The number in the file is for people. It is reported only while the process that wrote it runs,
+//! as numbers are reused.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -13,26 +13,26 @@ use std::{
 
 use rustix::fs::{FlockOperation, OFlags, flock};
 
-/// The lock, until it is dropped or the process has ended.
+/// The lock, held until it is dropped or the process ends.
 #[derive(Debug)]
 pub struct InstanceLock {
     file: File,
 }
 
-/// Why it is not ours.
+/// The reason why the lock is not taken.
 #[derive(Debug)]
 pub enum LockError {
-    /// A process has it, with this number if it could be told.
+    /// Another process holds it, with this process id if known.
     By(Option<u32>),
     /// The file cannot be used.
     Unusable(io::Error),
 }
 
-/// How much of the file is read, in bytes: two numbers.
+/// The maximum number of bytes to read from the file: two numbers.
 const CONTENT_BYTES_MAX: u64 = 64;
 
-/// Returns the file of the lock that belongs to a control socket. Two services may have sockets in one
-/// directory, if these are called differently.
+/// Returns the lock file of a control socket. Two services may have sockets with different names in
+/// one directory.
 pub fn path_of(socket: &Path) -> PathBuf {
     match socket.file_name() {
         Some(name) if name != "control.sock" => socket.with_extension("lock"),
@@ -41,11 +41,11 @@ pub fn path_of(socket: &Path) -> PathBuf {
 }
 
 impl InstanceLock {
-    /// Takes the lock, and writes down who has it.
+    /// Takes the lock, and writes the id of this process into the file.
     ///
     /// # Errors
     ///
-    /// [`LockError`] where somebody else has it, or it cannot be had.
+    /// [`LockError`] if another process holds it, or the file cannot be used.
     pub fn take(path: &Path) -> Result<Self, LockError> {
         let flags = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or(0);
         let mut options = OpenOptions::new();
@@ -63,7 +63,7 @@ impl InstanceLock {
         Ok(Self { file })
     }
 
-    /// Takes our number out of the file, so that nobody looks for us.
+    /// Clears the file, so that it no longer names this process.
     pub fn clean_up(&self) {
         if let Err(error) = self.file.set_len(0) {
             tracing::debug!(%error, "the number of the process stays in the lock file");
@@ -71,7 +71,7 @@ impl InstanceLock {
     }
 }
 
-/// Returns the number in a lock file, if it is that of the process that wrote it.
+/// Returns the process id in a lock file, if the process that wrote it still runs.
 fn holder(file: &mut File) -> Option<u32> {
     let mut content = String::new();
     file.take(CONTENT_BYTES_MAX).read_to_string(&mut content).ok()?;
@@ -80,7 +80,7 @@ fn holder(file: &mut File) -> Option<u32> {
     (started(pid) == Some(since)).then_some(pid)
 }
 
-/// Returns when a process was started, in ticks since the host was. Source: proc_pid_stat(5), field 22.
+/// Returns the start of a process, in ticks since boot. Source: proc_pid_stat(5), field 22.
 fn started(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The second field is a name in parentheses, which may hold anything.
@@ -123,7 +123,7 @@ mod tests {
     fn what_a_killed_service_has_left_stands_in_nobodys_way() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("metamcp.lock");
-        // A process of that number runs: this one.
+        // A process with that number runs: this one.
         let (pid, since) = (std::process::id(), started(std::process::id()).expect("it runs"));
         fs::write(&path, format!("{pid} {since}")).expect("written");
         drop(InstanceLock::take(&path).expect("nobody has it"));

@@ -1,4 +1,4 @@
-//! The sockets to serve on: inherited ones, or our own when there are none.
+//! The sockets to serve on: inherited ones, or the service's own if there are none.
 
 use std::{
     fs,
@@ -25,9 +25,9 @@ pub struct Listeners {
     pub(super) http: Vec<TcpListener>,
     pub(super) control: Vec<UnixListener>,
     addresses: Vec<SocketAddr>,
-    /// The control socket that we made and remove again.
+    /// The control socket that the service created and removes: its path and its inode.
     own_socket: Option<(PathBuf, u64)>,
-    /// Held for as long as the socket is ours.
+    /// Held as long as the control socket belongs to this service.
     lock: Option<InstanceLock>,
     was_inherited: bool,
 }
@@ -44,17 +44,17 @@ impl Listeners {
     ///
     /// # Cancel safety
     ///
-    /// Safe: what was opened is closed, but a socket's file stays.
+    /// Cancel safe: opened sockets are closed, but the file of a socket stays.
     pub async fn open(
         inherited: InheritedSockets,
         listen: &ListenConfig,
     ) -> Result<Self, StartError> {
         let was_inherited = !inherited.is_empty();
-        // Whoever has made them: the file says only what we make ourselves.
+        // Whichever process made them: the configuration declares only the service's own sockets.
         for listener in &inherited.http {
             listen.may_use(listener.local_addr().map_err(StartError::Inherited)?)?;
         }
-        // First of all: two services are told apart by what they lock, and not by who gets a port.
+        // First of all: the lock decides between two services, not the port.
         let (own, group) = (own_path(&inherited, listen), listen.control_group.as_deref());
         let lock = match &own {
             Some(path) => Some(lock_alone(path, group).await?),
@@ -62,7 +62,8 @@ impl Listeners {
         };
         let mut http = Vec::new();
         for listener in inherited.http {
-            // They come blocking, and a blocking accept would stall a worker thread.
+            // They are inherited in blocking mode, and a blocking accept would stall a worker
+            // thread.
             listener.set_nonblocking(true).map_err(StartError::Inherited)?;
             http.push(TcpListener::from_std(listener).map_err(StartError::Inherited)?);
         }
@@ -83,7 +84,7 @@ impl Listeners {
         Ok(Self { http, control, addresses, own_socket, lock, was_inherited })
     }
 
-    /// Returns none: for a service of one client, on a pipe.
+    /// Returns no listeners, for a service with one client on a pipe.
     pub fn none() -> Self {
         Self {
             http: Vec::new(),
@@ -100,19 +101,19 @@ impl Listeners {
         &self.addresses
     }
 
-    /// Returns the control socket that we made, if any.
+    /// Returns the control socket that the service created, if any.
     pub fn own_socket(&self) -> Option<&Path> {
         self.own_socket.as_ref().map(|(path, _)| path.as_path())
     }
 
-    /// Tells whether a service manager passed sockets.
+    /// Returns whether a service manager passed sockets.
     pub fn was_inherited(&self) -> bool {
         self.was_inherited
     }
 
-    /// Removes what we made.
+    /// Removes the service's own control socket, and clears its lock file.
     pub(super) fn clean_up(&self) {
-        // What stands there by now may be somebody else's.
+        // Another service may have put its socket there.
         if let Some((path, inode)) = &self.own_socket
             && inode_of(path) == Some(*inode)
             && let Err(error) = fs::remove_file(path)
@@ -132,7 +133,7 @@ fn inode_of(path: &Path) -> Option<u64> {
 fn bind(address: SocketAddr) -> Result<TcpListener, StartError> {
     let failed = |source| StartError::Http { address, source };
     let listener = std::net::TcpListener::bind(address).map_err(failed)?;
-    // The standard library has 128: a client that finds no room tries again after a second.
+    // The standard library has 128: a client that finds no room retries after a second.
     rustix::net::listen(&listener, defaults::LISTEN_BACKLOG)
         .map_err(|error| failed(error.into()))?;
     listener.set_nonblocking(true).map_err(failed)?;
@@ -155,7 +156,7 @@ mod tests {
             };
             (0..300).map(connect).collect::<io::Result<Vec<_>>>()
         });
-        // Nobody accepts them.
+        // They are not accepted.
         assert_eq!(connecting.await.expect("no panic").expect("all connect").len(), 300);
     }
 }

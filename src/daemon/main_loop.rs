@@ -24,11 +24,12 @@ use crate::{
 };
 
 impl Daemon {
-    /// The main loop: signals, orders, the status line, the watchdog. `shown` is the line that was told last.
+    /// Runs the main loop: signals, commands, status line, watchdog. `shown` is the last status
+    /// line.
     pub(super) async fn watch_over(&mut self, mut shown: String) {
         let mut heartbeat = time::interval(defaults::PULSE);
         heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        // Half the time that the watchdog allows: one late beat is no reason to be killed.
+        // Half the timeout of the watchdog: the service must not be killed for one late beat.
         let watchdog = notify::watchdog().map(|patience| patience / 2);
         let mut fed = Instant::now();
         let mut idle = IdleTimer::new(fed);
@@ -82,14 +83,14 @@ impl Daemon {
         }
     }
 
-    /// Returns after how long without anybody who uses it the service exits.
+    /// Returns the time without use after which the service exits, if any.
     fn idle_exit(&self) -> Option<Duration> {
         let declared = self.views.config().service.idle_exit;
         declared.unwrap_or(self.is_launched.then_some(defaults::LAUNCHED_IDLE_EXIT))
     }
 
-    /// Returns who uses the service, the calls included that go on without their callers: of the task
-    /// of a server, nothing is under way between two looks at it.
+    /// Returns the activity of the service, background calls included: between two polls, the task
+    /// of a server has no request under way.
     fn activity(&self) -> Activity {
         let activity = self.board.activity();
         Activity { n_now: activity.n_now + self.tasks.n_running(), ..activity }

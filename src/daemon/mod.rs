@@ -3,7 +3,7 @@
 //! ```text
 //!  build ──▶ warm up ──▶ accept ──▶ READY=1 ──┬── SIGHUP, config/reload ──▶ reload ──┐
 //!                                             │◀─────────────────────────────────────┘
-//!                                             └── SIGTERM, daemon/stop, nobody there for idle_exit
+//!                                             └── SIGTERM, daemon/stop, unused for idle_exit
 //!                                                  ─▶ STOPPING=1, stop accepting,
 //!                                                     drain, hurry, farewell
 //! ```
@@ -68,38 +68,38 @@ pub struct Daemon {
     pool: Arc<Pool>,
     provisioner: Arc<Provisioner>,
     views: Arc<Views>,
-    /// The calls that go on without their callers.
+    /// The calls that continue without their callers.
     tasks: Arc<TaskDriver>,
-    /// What servers say to nobody in particular, until it is taken.
+    /// The announcements of servers, until the task that handles them starts.
     announced: Option<mpsc::Receiver<Announcement>>,
-    /// What of that clients are to hear.
+    /// The announcements to clients, until the task that sends them starts.
     told: Option<mpsc::Receiver<Announcement>>,
     board: Arc<StatusBoard>,
-    /// What new connections are served with.
+    /// The certificate for new connections.
     tls: Arc<tls::CurrentTls>,
-    /// What clients must bring with new requests.
+    /// The token that new requests must carry.
     token: Arc<bearer_token::CurrentToken>,
     liveness: Arc<Liveness>,
     listeners: Listeners,
     signals: SignalStreams,
     orders: CommandChannel,
-    /// Who answers operators, once clients are served.
+    /// The control interface, once clients are served.
     desk: Option<Arc<control::ControlService>>,
-    /// Appended to the status line: what an operator should know.
+    /// Information for operators that is appended to the status line.
     notice: Option<String>,
-    /// It was started by a command, and not by somebody who waits for its servers.
+    /// A command started the service, and does not wait for its servers.
     is_launched: bool,
 }
 
 impl Daemon {
-    /// Puts the service together. Clients that connect from now on wait in the backlog.
+    /// Builds the service. Clients that connect from now on wait in the backlog.
     ///
-    /// `source` is what a reload reads again; `identity` and `token` are what `config` asks to serve
-    /// with, and to ask clients for.
+    /// `source` is what a reload reads again. `identity` and `token` are the certificate and the
+    /// client token that `config` declares.
     ///
     /// # Errors
     ///
-    /// [`StartError`] when signals cannot be caught, or the key for session ids is of no use.
+    /// [`StartError`] if signals cannot be caught, or the key for session ids cannot be used.
     pub fn build(
         config: Config,
         source: ConfigSources,
@@ -108,9 +108,9 @@ impl Daemon {
         listeners: Listeners,
         log: LogControl,
     ) -> Result<Self, StartError> {
-        // First of all: bounds follow from it.
+        // First of all: other bounds depend on it.
         descriptor_limit::raise_limit();
-        // Caught before READY=1: systemd looks for a handler of SIGHUP then.
+        // Before READY=1: systemd checks then for a handler of SIGHUP.
         let signals = SignalStreams::install().map_err(StartError::Signals)?;
         budget_for(&config);
         let config = Arc::new(config);
@@ -162,22 +162,22 @@ impl Daemon {
         })
     }
 
-    /// Has the service live as one that a command has started: it answers before its servers are
-    /// there, and exits after a while in which nobody uses it, be it declared or not.
+    /// Makes the service behave as one that a command started. It answers before its servers are
+    /// ready, and exits after a while without use, even if no time is declared.
     #[must_use]
     pub fn launched(self) -> Self {
         Self { is_launched: true, ..self }
     }
 
-    /// Serves until a signal asks to stop, and leaves nothing behind.
+    /// Serves until it is asked to stop or unused for too long, and leaves nothing behind.
     ///
     /// # Cancel safety
     ///
-    /// Not safe: dropped halfway, children may be left behind.
+    /// Not cancel safe: children may be left behind.
     pub async fn run(mut self) {
         orphan_reaper::adopt();
-        // Before ours are started, who may need what those still hold, and whose word would count
-        // more than what is remembered.
+        // Before servers start: they may need resources that orphans hold, and their fresh lists
+        // must replace the cached ones.
         tokio::join!(
             child::terminate_orphans(),
             self.views.restore_catalog(),
@@ -197,7 +197,7 @@ impl Daemon {
                     StopSignal::Stop => {
                         return drain(&mut self.signals, &self.listeners, close(&self.pool)).await;
                     }
-                    // Not a reload yet for the manager, who knows no service before READY=1.
+                    // Not a reload for the manager, which knows no service before READY=1.
                     StopSignal::Reload => {
                         let _noted_in_the_status_line = self.replace_config(None);
                     }
@@ -216,23 +216,23 @@ impl Daemon {
             tokio::pin!(watching);
             tokio::select! {
                 () = &mut watching => {}
-                // Where it was not waited for before.
+                // If it was not awaited above.
                 () = &mut warm_up, if !is_warm => watching.await,
             }
         }
         self.shut_down(stop, hurry, clients).await;
     }
 
-    /// Serves one client at the other end of `pipe` what it has chosen, until it goes or a signal asks
-    /// to stop, and leaves nothing behind.
+    /// Serves the chosen view to one client at the other end of `pipe`, until the client goes or a
+    /// signal asks to stop. Leaves nothing behind.
     ///
     /// # Errors
     ///
-    /// [`CallError`] where nobody can be served that.
+    /// [`CallError`] if the chosen view cannot be served.
     ///
     /// # Cancel safety
     ///
-    /// Not safe: dropped halfway, children may be left behind.
+    /// Not cancel safe: children may be left behind.
     pub async fn run_for_one<R, W>(
         mut self,
         choice: &Choice,
@@ -276,7 +276,7 @@ impl Daemon {
         Ok(())
     }
 
-    /// Starts to accept on every listener.
+    /// Starts to accept connections on every listener.
     fn accept(
         &mut self,
         stop: &CancellationToken,
@@ -330,13 +330,13 @@ fn configured(catalog: Catalog, config: &Config) -> Arc<Catalog> {
     Arc::new(catalog)
 }
 
-/// Returns the status line of a start.
+/// Returns the status line during the start.
 fn waiting_for(servers: &[ServerName]) -> String {
     let names: Vec<&str> = servers.iter().map(ServerName::as_str).collect();
     if names.is_empty() { "starting".into() } else { format!("waiting for {}", names.join(", ")) }
 }
 
-/// Sizes the memory budget of the process by the configuration.
+/// Sizes the memory budget of the process according to the configuration.
 fn budget_for(config: &Config) {
     budget::global().resize(config.service.memory_max.unwrap_or_else(budget::default_max));
 }
@@ -355,7 +355,7 @@ mod tests {
         let allowed = crate::config::duration::parse(allowed.expect("it is there"));
         let worst = defaults::SHUTDOWN_TIMEOUT + defaults::HURRY + defaults::FAREWELL;
         assert!(allowed.expect("a duration") >= worst + Duration::from_secs(2), "{worst:?}");
-        // A child that ends only when it is killed, and what is still in its pipes.
+        // A child that ends only when it is killed, and the rest of its output in the pipes.
         let child = escalation::total_time() + defaults::AFTER_KILL + 6 * defaults::LAST_WORDS;
         assert!(defaults::FAREWELL >= child && defaults::FAREWELL > defaults::GOODBYE_TIMEOUT);
     }

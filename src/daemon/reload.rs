@@ -1,4 +1,4 @@
-//! Reads the configuration again: what did not change is not touched.
+//! The reload of the configuration, which leaves unchanged parts alone.
 
 use std::{fs, io, path::Path, sync::Arc};
 
@@ -13,12 +13,12 @@ use crate::{
 };
 
 impl Daemon {
-    /// Applies the configuration file as it is now, or keeps the old one when it has a mistake. With
-    /// `from`, it is that file, and stays that one if it is applied.
+    /// Applies the configuration file as it is now, or keeps the old configuration if it is
+    /// invalid. With `from`, reads that file instead; if it is applied, later reloads read it, too.
     ///
     /// # Errors
     ///
-    /// [`ReloadError`] when all stays as it was.
+    /// [`ReloadError`] if the old configuration stays in force.
     pub(super) fn reload(&mut self, from: Option<NamedFile>) -> Result<ServerDiff, ReloadError> {
         notify::reloading();
         let replaced = self.replace_config(from);
@@ -26,7 +26,7 @@ impl Daemon {
         replaced
     }
 
-    /// As [`Daemon::reload`], without a word to the service manager.
+    /// Reloads like [`Daemon::reload`], without notifying the service manager.
     pub(super) fn replace_config(
         &mut self,
         from: Option<NamedFile>,
@@ -45,9 +45,9 @@ impl Daemon {
         applied
     }
 
-    /// Applies the file at `path`, of which these `bytes` were read if it was read already.
+    /// Applies the file at `path`; `bytes` is its content, if it was already read.
     fn apply(&self, path: &Path, bytes: Option<&[u8]>) -> Result<ServerDiff, ReloadError> {
-        // Variables and flags hold as they were at the start.
+        // Variables and flags keep their values of the start.
         let loaded = match bytes {
             Some(bytes) => self.source.load_read(path, bytes),
             None => check_file(path).and_then(|()| self.source.load()),
@@ -56,7 +56,7 @@ impl Daemon {
             let text = chain(error);
             tracing::error!(error = text, "configuration refused, the old one stays in force");
         })?;
-        // Read again also when only the files have changed: a certificate is renewed in place.
+        // Loaded even if only these files have changed: a certificate is renewed in place.
         let credentials = credentials_directory();
         let identity =
             TlsIdentity::load_configured(new.listen.tls.as_ref(), credentials.as_deref());
@@ -69,7 +69,7 @@ impl Daemon {
             let (text, hint) = (chain(error), error.hint());
             tracing::error!(error = text, hint, "token refused, all stays as it was");
         })?;
-        // Those that we have: others take effect with the next restart.
+        // The current addresses: others take effect with the next restart.
         for address in self.listeners.addresses() {
             new.listen.may_use(*address).inspect_err(|error| {
                 let (error, hint) = (error.to_string(), error.hint());
@@ -118,8 +118,8 @@ fn warn_of_restart(old: &Config, new: &Config) {
     }
 }
 
-/// Refuses what is no configuration by its kind or size: reading it would hold the main loop up for as
-/// long as nobody writes into a pipe, or take all memory.
+/// Refuses a file that is no configuration by its type or size. Reading a pipe without a writer
+/// would block the main loop, and a huge file would take all memory.
 fn check_file(path: &Path) -> Result<(), LoadError> {
     let failed = |source| LoadError::Read { path: path.to_owned(), source };
     let found = fs::metadata(path).map_err(failed)?;

@@ -4,7 +4,7 @@ use std::io;
 
 use tokio::signal::unix::{self, SignalKind};
 
-/// What a signal asks for.
+/// The request of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StopSignal {
     /// SIGTERM or SIGINT.
@@ -34,7 +34,7 @@ impl SignalStreams {
     ///
     /// # Cancel safety
     ///
-    /// Safe.
+    /// Cancel safe.
     pub(super) async fn next(&mut self) -> StopSignal {
         tokio::select! {
             _ = self.terminate.recv() => StopSignal::Stop,
@@ -47,7 +47,7 @@ impl SignalStreams {
     ///
     /// # Cancel safety
     ///
-    /// Safe.
+    /// Cancel safe.
     pub(super) async fn stop(&mut self) {
         while self.next().await != StopSignal::Stop {}
     }

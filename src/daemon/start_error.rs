@@ -1,4 +1,4 @@
-//! The reasons for which the service does not start, each with its remedy.
+//! The errors of a start of the service, each with a hint.
 
 use std::{fmt, io, net::SocketAddr, path::PathBuf};
 
@@ -7,7 +7,7 @@ use crate::{
     session::signing_key::SessionKeyError,
 };
 
-/// A process, as a message shows it.
+/// A process id, as a message shows it.
 struct Shown(Option<u32>);
 
 impl fmt::Display for Shown {
@@ -16,7 +16,7 @@ impl fmt::Display for Shown {
     }
 }
 
-/// Why the service does not start.
+/// The reason why the service does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The TCP address cannot be listened on.
@@ -24,18 +24,18 @@ pub enum StartError {
     Http {
         /// The address.
         address: SocketAddr,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// Another service is there.
+    /// Another service already answers.
     #[error("another metamcp{} already answers at `{}`", Shown(*pid), path.display())]
     Running {
         /// The socket.
         path: PathBuf,
-        /// Its process, where that is known.
+        /// Its process id, if known.
         pid: Option<u32>,
     },
-    /// Another service is there, and says nothing.
+    /// Another service exists, but does not answer.
     #[error(
         "another metamcp{} is there, and does not answer at `{}` within {} s: it starts, stops or hangs",
         Shown(*pid), path.display(), defaults::PROBE_PATIENCE.as_secs()
@@ -43,40 +43,40 @@ pub enum StartError {
     Silent {
         /// The socket.
         path: PathBuf,
-        /// Its process, where that is known.
+        /// Its process id, if known.
         pid: Option<u32>,
     },
-    /// The file that only one service can lock is of no use.
+    /// The lock file cannot be used.
     #[error("lock `{}`", path.display())]
     Lock {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The control socket cannot be made.
+    /// The control socket cannot be created.
     #[error("make the control socket `{}`", path.display())]
     Control {
         /// The socket.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The group that is to use the control socket cannot be let in.
+    /// The group cannot get access to the control socket.
     #[error("let the group `{group}` use the control socket")]
     Group {
         /// The group.
         group: String,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// Something that is not a socket stands where the control socket is to be.
+    /// The path of the control socket holds another kind of file.
     #[error("`{}` is there already, and is not a socket", path.display())]
     NotASocket {
         /// The path.
         path: PathBuf,
     },
-    /// The directory of the control socket belongs to somebody else.
+    /// The directory of the control socket belongs to another user.
     #[error("the directory `{}` is not ours", path.display())]
     Foreign {
         /// The directory.
@@ -97,7 +97,7 @@ pub enum StartError {
 }
 
 impl StartError {
-    /// What the operator can do about it.
+    /// Returns what the operator can do about the error.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Http { source, .. } if source.kind() == io::ErrorKind::AddrInUse => {

@@ -1,11 +1,11 @@
-//! How often the service was asked to stop. Pure.
+//! The requests to stop the service. Pure: the caller supplies the time.
 
 use tokio::time::Instant;
 
 use crate::config::defaults::IMPATIENCE;
 
-/// The requests to stop. A second one changes nothing: running requests are finished. A third one within
-/// [`IMPATIENCE`] of the first of the three is by somebody who does not want to wait.
+/// The requests to stop. A second one changes nothing: running requests are finished. A third one
+/// within [`IMPATIENCE`] of the first means that the operator does not want to wait.
 #[derive(Debug)]
 pub(super) struct StopRequests {
     before_last: Option<Instant>,
@@ -13,12 +13,12 @@ pub(super) struct StopRequests {
 }
 
 impl StopRequests {
-    /// Takes note of the first request.
+    /// Records the first request.
     pub(super) fn new(now: Instant) -> Self {
         Self { before_last: None, last: now }
     }
 
-    /// Takes note of another request. Tells whether it is the third within [`IMPATIENCE`].
+    /// Records another request, and returns whether it is the third within [`IMPATIENCE`].
     pub(super) fn note_request(&mut self, now: Instant) -> bool {
         let is_third = self.before_last.is_some_and(|first| now <= first + IMPATIENCE);
         self.before_last = Some(std::mem::replace(&mut self.last, now));

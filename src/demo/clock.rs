@@ -1,9 +1,9 @@
 //! The `clock` server: time, uptime, and proof that all clients share one process.
 //!
-//! `whoami` tells the process id and how many calls the process has served. Two clients of a
-//! gateway that see the same id and each other's calls in the count share this process.
+//! `whoami` returns the process ID and the number of calls that the process has served. Clients
+//! that see the same ID, and a count that includes each other's calls, share this process.
 //!
-//! No time zone database: a caller who wants local time passes its offset.
+//! The server has no time zone database: a caller passes the offset of its local time.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -24,7 +24,7 @@ use tokio::time::Instant;
 
 use super::tool::{self, DemoArguments};
 
-/// The largest offset from UTC in minutes, in both directions: fourteen hours.
+/// The largest offset from UTC in either direction, in minutes: fourteen hours.
 const OFFSET_MINUTES_MAX: i64 = 14 * 60;
 
 /// The `clock` server.
@@ -36,7 +36,7 @@ pub(super) struct ClockServer {
 }
 
 impl ClockServer {
-    /// Returns a clock that was started now.
+    /// Returns a clock whose uptime starts now.
     pub(super) fn new() -> Self {
         Self { tools: tools(), started: Instant::now(), n_calls: AtomicU64::new(0) }
     }
@@ -163,7 +163,7 @@ fn tools() -> Vec<Tool> {
     ]
 }
 
-/// Returns a result with `text` for people and `data` for programs.
+/// Returns a result with `text` for users and `data` for programs.
 fn told(text: String, data: Value) -> CallToolResult {
     let mut result = CallToolResult::structured(data);
     result.content = vec![ContentBlock::text(text)];

@@ -1,7 +1,7 @@
 //! One connection of a demo server, from the handshake to the end of its input.
 //!
-//! rmcp alone would wait up to five seconds for calls in flight when the input has ended.
-//! Here the end of the input cancels a token that the calls watch, so that they return.
+//! rmcp alone would wait up to five seconds for calls in flight after the end of the input. Here,
+//! the end of the input cancels a token, and the calls return when it is cancelled.
 
 use std::{
     io,
@@ -22,18 +22,18 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Demo, DemoError};
 
-/// How long answers may still be written after the input has ended.
+/// The time for writing answers after the end of the input.
 ///
-/// Only a client that closed our input without reading our output makes us wait so long.
+/// It is used up only if the client closes the input without reading the output.
 pub(super) const CLOSE_GRACE: Duration = Duration::from_secs(1);
 
 /// Runs the handler that `new` returns until `reader` ends.
 ///
-/// `new` is given a token that is cancelled at the end of the input.
+/// `new` receives a token that is cancelled at the end of the input.
 ///
 /// # Errors
 ///
-/// Those of [`Demo::serve`].
+/// As [`Demo::serve`].
 pub(super) async fn serve<H, R, W>(
     demo: Demo,
     reader: R,
@@ -51,7 +51,7 @@ where
     let transport = AsyncRwTransport::<RoleServer, _, _>::new_server(reader, writer);
     let running = match handler.serve(transport).await {
         Ok(running) => running,
-        // A client that leaves before it says anything has done nothing wrong.
+        // A client that disconnects before its first message has made no error.
         Err(ServerInitializeError::ConnectionClosed(_)) if closing.is_cancelled() => return Ok(()),
         Err(source) => return Err(DemoError::Handshake { demo, source: Box::new(source) }),
     };
@@ -68,7 +68,7 @@ where
     }
 }
 
-/// A reader that cancels a token when it meets the end of its input or an error.
+/// A reader that cancels a token at the end of its input or on an error.
 #[derive(Debug)]
 struct EndOfInput<R> {
     reader: R,

@@ -1,11 +1,10 @@
-//! Three small MCP servers to try metamcp with: `metamcp demo-server NAME`.
+//! Three small MCP servers for trials of metamcp: `metamcp demo-server NAME`.
 //!
-//! Each is an ordinary stdio server built on rmcp and knows nothing of the gateway.
-//! What they demonstrate: `clock` that every client shares one process, `scratch` that
-//! the shared process has shared state (tools, resources and a prompt), `patience` that
-//! progress and cancellation reach the right call.
+//! Each is an ordinary stdio server built on rmcp, independent of metamcp. `clock` shows that all
+//! clients share one process. `scratch` shows that they share its state, by tools, resources and a
+//! prompt. `patience` shows that progress and cancellation reach the right call.
 //!
-//! A server leaves when its standard input ends; `connection` sees to it.
+//! A server exits when its standard input ends; `connection` implements this.
 
 mod clock;
 mod connection;
@@ -35,7 +34,7 @@ pub enum Demo {
 }
 
 impl Demo {
-    /// Every demonstration server, in the order they are listed to people.
+    /// All demonstration servers, in display order.
     pub const ALL: [Self; 3] = [Self::Clock, Self::Scratch, Self::Patience];
 
     /// Returns the name by which the server is started.
@@ -49,17 +48,17 @@ impl Demo {
 
     /// Serves standard input and output until the input ends.
     ///
-    /// Returns promptly at the end of the input: calls in flight are abandoned.
-    /// Signals are left at their default disposition.
+    /// Returns promptly at the end of the input: calls in flight are abandoned. Signals keep their
+    /// default disposition.
     ///
     /// # Errors
     ///
-    /// [`DemoError::Handshake`] when the client does not speak MCP, [`DemoError::Stopped`] when
-    /// the service task panicked. A client that leaves, at whatever point, is no error.
+    /// [`DemoError::Handshake`] when the client does not speak MCP, [`DemoError::Stopped`] when the
+    /// service task panicked. A client that disconnects is not an error.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it abandons the calls in flight, and what was read but not answered.
+    /// Not cancel safe: calls in flight, and messages read but not answered, are lost.
     pub async fn serve(self) -> Result<(), DemoError> {
         self.serve_over(tokio::io::stdin(), tokio::io::stdout()).await
     }
@@ -68,11 +67,11 @@ impl Demo {
     ///
     /// # Errors
     ///
-    /// Those of [`Demo::serve`].
+    /// As [`Demo::serve`].
     ///
     /// # Cancel safety
     ///
-    /// That of [`Demo::serve`].
+    /// As [`Demo::serve`].
     pub async fn serve_over<R, W>(self, reader: R, writer: W) -> Result<(), DemoError>
     where
         R: AsyncRead + Send + Unpin + 'static,
@@ -103,15 +102,15 @@ impl FromStr for Demo {
     }
 }
 
-/// No demonstration server has this name.
+/// The error for an unknown name of a demonstration server.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no demo server is called `{name}`: use one of {}", names())]
 pub struct UnknownDemo {
-    /// The name that was asked for.
+    /// The requested name.
     pub name: String,
 }
 
-/// Why a demonstration server ended early.
+/// The reason why a demonstration server ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum DemoError {
     /// The client did not complete the MCP handshake.
@@ -119,7 +118,7 @@ pub enum DemoError {
     Handshake {
         /// The server that was running.
         demo: Demo,
-        /// What rmcp objected to.
+        /// The handshake error from rmcp.
         source: Box<ServerInitializeError>,
     },
     /// The task that serves the connection panicked.

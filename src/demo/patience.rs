@@ -1,10 +1,10 @@
 //! The `patience` server: a slow count with progress and cancellation.
 //!
-//! Progress is in order and never overtaken by the result: rmcp gives every message a task of
-//! its own, but resolves `notify_progress` only when the message has been written, and a
-//! count awaits that before it continues.
+//! Progress stays in order and arrives before the result: rmcp gives every message its own task,
+//! but resolves `notify_progress` only when the message is written. A count awaits that before it
+//! continues.
 //!
-//! A count stops at once when its request is cancelled or the client leaves.
+//! A count stops at once when its request is cancelled or the client disconnects.
 
 use std::{
     collections::BTreeMap,
@@ -33,7 +33,7 @@ const COUNT_MAX: u32 = 10_000;
 /// The longest pause between two numbers in milliseconds: one minute.
 const INTERVAL_MS_MAX: u32 = 60_000;
 
-/// How many counts run at the same time at most.
+/// The largest number of simultaneous counts.
 const COUNTS_MAX: usize = 64;
 
 /// The `patience` server.
@@ -45,7 +45,7 @@ pub(super) struct PatienceServer {
 }
 
 impl PatienceServer {
-    /// Returns an idle server; `closing` is cancelled when the client has left.
+    /// Returns an idle server; `closing` is cancelled when the client has disconnected.
     pub(super) fn new(closing: CancellationToken) -> Self {
         Self { tools: tools(), counts: Mutex::default(), closing }
     }
@@ -64,7 +64,7 @@ impl PatienceServer {
         };
         let interval = Duration::from_millis(u64::from(interval_ms));
         tokio::select! {
-            biased; // A count that is over must not take one more step.
+            biased; // A count that has ended must not take another step.
             () = context.ct.cancelled() => Ok(failed("the count was cancelled".to_owned())),
             () = self.closing.cancelled() => Ok(failed("the client has left".to_owned())),
             () = steps(to, interval, context) => {
@@ -78,7 +78,7 @@ impl PatienceServer {
         CallToolResult::structured(json!({ "cancelled": n_cancelled, "running": n_running }))
     }
 
-    /// Locks the counts. A panic while they were locked cannot have left them half changed.
+    /// Locks the counts. No panic can leave them inconsistent.
     fn counts(&self) -> MutexGuard<'_, Counts> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -125,7 +125,7 @@ impl ServerHandler for PatienceServer {
     }
 }
 
-/// Which counts are running, and how many were cancelled.
+/// The running counts, and the number of cancelled ones.
 #[derive(Debug, Default)]
 struct Counts {
     n_started: u64,
@@ -134,24 +134,24 @@ struct Counts {
 }
 
 impl Counts {
-    /// Returns how many counts were cancelled and how many are running.
+    /// Returns the numbers of cancelled and of running counts.
     ///
-    /// A count that has been cancelled but has not noticed yet belongs to the former, so that
-    /// a client that has seen progress, cancels and asks finds its cancellation counted.
+    /// A cancelled count that has not stopped yet counts as cancelled. So a client that cancels
+    /// after seeing progress and then asks finds its cancellation counted.
     fn summary(&self) -> (usize, usize) {
         let stopping = self.running.values().filter(|token| token.is_cancelled()).count();
         (self.n_cancelled + stopping, self.running.len() - stopping)
     }
 }
 
-/// The place of one running count, given back on drop.
+/// The registration of one running count, removed on drop.
 struct Running<'a> {
     server: &'a PatienceServer,
     number: u64,
 }
 
 impl<'a> Running<'a> {
-    /// Takes a place, or returns `None` when all are taken.
+    /// Registers a count, or returns `None` at the limit.
     fn enter(server: &'a PatienceServer, token: &CancellationToken) -> Option<Self> {
         let mut counts = server.counts();
         if counts.running.len() >= COUNTS_MAX {
@@ -178,7 +178,7 @@ impl Drop for Running<'_> {
 async fn steps(to: u32, interval: Duration, context: &RequestContext<RoleServer>) {
     let token = context.meta.get_progress_token();
     for number in 1..=to {
-        // A timer rounds up to a millisecond, even for no time at all.
+        // A timer rounds up to a millisecond, even for a duration of zero.
         if !interval.is_zero() {
             time::sleep(interval).await;
         }
@@ -186,14 +186,14 @@ async fn steps(to: u32, interval: Duration, context: &RequestContext<RoleServer>
         let progress = ProgressNotificationParam::new(token, f64::from(number))
             .with_total(f64::from(to))
             .with_message(format!("{number} of {to}"));
-        // Awaited until it is written: this is what keeps progress in order.
+        // Awaiting the write keeps progress in order.
         if let Err(error) = context.peer.notify_progress(progress).await {
             tracing::debug!(error = %error, "report progress");
         }
     }
 }
 
-/// Takes a required whole number from `least` to `most`.
+/// Takes a required whole number between `least` and `most`.
 fn bounded(
     arguments: &mut DemoArguments,
     name: &str,

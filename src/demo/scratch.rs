@@ -1,8 +1,8 @@
 //! The `scratch` server: short texts in memory, as tools, resources and a prompt.
 //!
-//! Nothing is written to disk: the store lives as long as the process. Both its size and the
-//! size of an entry are bounded. Keys are restricted to characters that need no escaping, so
-//! that the resource `scratch:///KEY` is always spelt in exactly one way.
+//! Nothing is written to disk: the store lives as long as the process. The number of entries and
+//! the size of each are limited. Keys consist of characters that need no escaping, so that each
+//! resource `scratch:///KEY` has exactly one spelling.
 
 use std::{
     collections::BTreeMap,
@@ -27,16 +27,16 @@ use tokio_util::sync::CancellationToken;
 
 use super::tool::{self, DemoArguments};
 
-/// How many entries the store holds at most.
+/// The largest number of entries.
 const ENTRIES_MAX: usize = 1_000;
 
-/// How many bytes of UTF-8 a value has at most.
+/// The largest size of a value, in bytes of UTF-8.
 const VALUE_BYTES_MAX: usize = 64 * 1024;
 
-/// How many characters a key has at most.
+/// The largest length of a key, in characters.
 const KEY_BYTES_MAX: usize = 128;
 
-/// What comes before the key in the URI of an entry.
+/// The prefix of an entry's URI, before the key.
 const URI_PREFIX: &str = "scratch:///";
 
 /// The media type of every entry.
@@ -54,7 +54,7 @@ pub(super) struct ScratchServer {
 }
 
 impl ScratchServer {
-    /// Returns an empty store; `closing` is cancelled when the client has left.
+    /// Returns an empty store; `closing` is cancelled when the client has disconnected.
     pub(super) fn new(closing: CancellationToken) -> Self {
         Self { tools: tools(), entries: Mutex::default(), closing }
     }
@@ -117,9 +117,9 @@ impl ScratchServer {
         CallToolResult::structured(json!({ "keys": keys }))
     }
 
-    /// Tells the client that the list of resources is another one.
+    /// Notifies the client that the list of resources has changed.
     ///
-    /// Only where the client shook hands: since 2026-07-28 such news need a subscription.
+    /// Only for legacy clients: since 2026-07-28 such notifications need a subscription.
     async fn announce_change(&self, context: &RequestContext<RoleServer>) {
         if context.protocol_version().as_ref().is_none_or(ProtocolVersion::has_initialize) {
             let announced = context.peer.notify_resource_list_changed();
@@ -129,7 +129,7 @@ impl ScratchServer {
         }
     }
 
-    /// Locks the store. A panic while it was locked cannot have left it half changed.
+    /// Locks the store. No panic can leave it inconsistent.
     fn entries(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,4 +1,4 @@
-//! Two clients for the tests of the demo servers, and the tests of what all servers share.
+//! Two test clients for the demo servers, and the tests that apply to all servers.
 
 use rmcp::{
     ErrorData, RoleClient, ServiceError, ServiceExt,
@@ -14,10 +14,10 @@ use tokio::{
 
 use super::{connection::CLOSE_GRACE, *};
 
-/// How much the pipe between a test and a server holds.
+/// The capacity of the pipe between a test and a server, in bytes.
 const PIPE_BYTES: usize = 64 * 1024;
 
-/// A demo server with rmcp's own client.
+/// A demo server connected to rmcp's own client.
 pub(super) struct ServedDemo {
     pub(super) client: RunningService<RoleClient, ()>,
     _server: JoinSet<Result<(), DemoError>>,
@@ -55,9 +55,9 @@ impl ServedDemo {
     }
 }
 
-/// A demo server at the other end of bare lines, in the order in which they were written.
+/// A demo server connected by raw lines, which keep the order in which they were written.
 ///
-/// rmcp's client hands each notification to a task of its own and so loses that order.
+/// rmcp's client handles each notification in its own task and so loses that order.
 pub(super) struct DemoWire {
     reader: Lines<BufReader<tokio::io::ReadHalf<DuplexStream>>>,
     writer: tokio::io::WriteHalf<DuplexStream>,
@@ -65,7 +65,7 @@ pub(super) struct DemoWire {
 }
 
 impl DemoWire {
-    /// Starts a server and shakes hands.
+    /// Starts a server and completes the handshake.
     pub(super) async fn open(demo: Demo) -> Self {
         let mut wire = Self::connect(demo);
         wire.send(&json!({
@@ -99,7 +99,7 @@ impl DemoWire {
         serde_json::from_str(&line).unwrap()
     }
 
-    /// Ends the server's input and returns how the server ended.
+    /// Ends the server's input and returns the result of the server.
     pub(super) async fn close(mut self) -> Result<(), DemoError> {
         self.writer.shutdown().await.unwrap();
         self.server.join_next().await.unwrap().unwrap()

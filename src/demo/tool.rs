@@ -1,8 +1,8 @@
-//! How demo tools are described, and how their arguments are read.
+//! The descriptions of demo tools, and the parsing of their arguments.
 //!
-//! The input schema is the one source of truth for names and required arguments; types and
-//! ranges are checked where an argument is taken. Every complaint is `-32602`, names the
-//! argument and says what to pass instead.
+//! The input schema alone defines names and required arguments; types and ranges are checked when
+//! an argument is taken. Every error is `-32602`, names the argument and states the accepted
+//! values.
 
 use std::{borrow::Cow, ops::RangeInclusive};
 
@@ -37,7 +37,7 @@ pub(super) fn object(value: Value) -> JsonObject {
     }
 }
 
-/// Finds the tool that a call names.
+/// Finds the tool of a call.
 ///
 /// # Errors
 ///
@@ -49,10 +49,10 @@ pub(super) fn find<'a>(tools: &'a [Tool], name: &str) -> Result<&'a Tool, ErrorD
     })
 }
 
-/// Returns the answer to a request that rmcp could not read as a known method.
+/// Returns the error for a request that rmcp could not parse as a known method.
 ///
-/// Known methods arrive here too when their `params` have a wrong shape, for example
-/// `tools/call` with an array as `arguments`.
+/// Known methods arrive here too if their `params` have a wrong shape, for example `tools/call`
+/// with an array as `arguments`.
 pub(super) fn unreadable(request: &CustomRequest) -> ErrorData {
     let method = request.method.as_str();
     match method {
@@ -118,7 +118,7 @@ impl DemoArguments {
         }
     }
 
-    /// Takes a text.
+    /// Takes a string.
     ///
     /// # Errors
     ///

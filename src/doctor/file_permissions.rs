@@ -1,4 +1,4 @@
-//! Files and directories of the service, and who may use them.
+//! The permissions of the service's files and directories.
 
 use std::{fs, io, os::unix::fs::MetadataExt as _, path::Path};
 
@@ -13,15 +13,15 @@ use crate::{
     session::signing_key::state_directory,
 };
 
-/// The bits of those who are neither the owner nor of the group.
+/// The permission bits of others: neither the owner nor the group.
 const OF_OTHERS: u32 = 0o007;
-/// The bits with which somebody else may write.
+/// The bits that let the group or others write.
 const WRITTEN_BY_OTHERS: u32 = 0o022;
-/// The bit of directories in which each removes only their own.
+/// The sticky bit: users can remove only their own files in the directory.
 const STICKY: u32 = 0o1000;
 
-/// Examines the directories that the service has; those that it keeps things in only where it is
-/// `ours`, as one of another user has its own.
+/// Examines the directories of the service. The state and cache directories are examined only if
+/// `is_ours`, because a service of another user has its own.
 pub(super) fn directories(config: &Config, socket: &Path, is_ours: bool, found: &mut Vec<Finding>) {
     let n_before = found.len();
     let runtime = socket.parent().map(Path::to_owned);
@@ -39,7 +39,7 @@ pub(super) fn directories(config: &Config, socket: &Path, is_ours: bool, found: 
     }
 }
 
-/// Returns what is wrong with the directory of `what`, if anything. One that is not there is made.
+/// Returns the problem with the directory of `what`, if any. A missing directory is created later.
 fn directory_of(what: &str, directory: &Path, is_written: bool) -> Option<Finding> {
     let name = directory.display();
     let error = |told: String| Finding::error(FindingArea::Permissions, told);
@@ -73,7 +73,7 @@ fn directory_of(what: &str, directory: &Path, is_written: bool) -> Option<Findin
     None
 }
 
-/// Examines whether credentials are kept from others.
+/// Examines whether other users can read credentials.
 pub(super) fn credentials(directory: Option<&Path>, found: &mut Vec<Finding>) {
     let Some(directory) = directory else { return };
     for name in exposed_credentials(directory) {
@@ -89,7 +89,7 @@ pub(super) fn credentials(directory: Option<&Path>, found: &mut Vec<Finding>) {
     }
 }
 
-/// Examines whether the configuration file keeps to itself what it should.
+/// Examines whether a file that others can read contains secrets.
 pub(super) fn secrets_in(file: &Path, config: &Config, found: &mut Vec<Finding>) {
     let is_public = fs::metadata(file).is_ok_and(|file| file.mode() & OF_OTHERS != 0);
     if !is_public {

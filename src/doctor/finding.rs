@@ -1,4 +1,4 @@
-//! What was found: how grave it is, why, and what to do about it.
+//! A finding: its severity, its reason, and its fix.
 //!
 //! Pure.
 
@@ -6,67 +6,67 @@ use serde::Serialize;
 
 use crate::name::ServerName;
 
-/// How grave a finding is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FindingSeverity {
-    /// All is well.
+    /// No problem.
     Ok,
-    /// Good to know.
+    /// A fact worth knowing.
     Note,
-    /// It works, and could be better.
+    /// A problem that does not prevent operation.
     Warning,
-    /// It does not work.
+    /// A problem that prevents operation.
     Error,
 }
 
-/// What a finding is about.
+/// The subject area of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FindingArea {
-    /// The configuration and where it comes from.
+    /// The configuration and its source.
     Configuration,
     /// The sockets that the service listens on.
     Sockets,
-    /// Files and directories, and who may use them.
+    /// The permissions of files and directories.
     Permissions,
-    /// A server.
+    /// The servers.
     Servers,
-    /// What tools are called, and how many there are.
+    /// The names of tools, and their number.
     Names,
-    /// The unit of systemd.
+    /// The systemd unit.
     Unit,
-    /// What time it is.
+    /// The system clock.
     Clock,
-    /// How much memory there is.
+    /// The available memory.
     Memory,
 }
 
-/// One thing that was found.
+/// One result of the examination.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// How grave it is.
+    /// The severity.
     pub level: FindingSeverity,
-    /// What it is about.
+    /// The subject area.
     pub area: FindingArea,
-    /// The server that it is about.
+    /// The server concerned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server: Option<ServerName>,
-    /// What there is.
+    /// The observation.
     pub what: String,
-    /// Why that is so, or why it matters.
+    /// The reason, or the consequence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// What to do about it.
+    /// The fix.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<String>,
-    /// The option of the NixOS module to set for that.
+    /// The option of the NixOS module that fixes the problem.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nix: Option<String>,
 }
 
 impl FindingArea {
-    /// Returns its name.
+    /// Returns the name in the report.
     pub fn name(self) -> &'static str {
         match self {
             Self::Configuration => "configuration",
@@ -82,7 +82,7 @@ impl FindingArea {
 }
 
 impl FindingSeverity {
-    /// Returns its name.
+    /// Returns the name in the report.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -114,25 +114,25 @@ impl Finding {
         Self::new(FindingSeverity::Error, area, what)
     }
 
-    /// Says which server it is about.
+    /// Sets the server concerned.
     pub(super) fn of(mut self, server: &ServerName) -> Self {
         self.server = Some(server.clone());
         self
     }
 
-    /// Says why.
+    /// Sets the reason.
     pub(super) fn because(mut self, why: impl Into<String>) -> Self {
         self.why = Some(why.into());
         self
     }
 
-    /// Says what to do.
+    /// Sets the fix.
     pub(super) fn fix(mut self, fix: impl Into<String>) -> Self {
         self.fix = Some(fix.into());
         self
     }
 
-    /// Says which option of the NixOS module to set.
+    /// Sets the NixOS option.
     pub(super) fn nix(mut self, nix: impl Into<String>) -> Self {
         self.nix = Some(nix.into());
         self

@@ -1,4 +1,4 @@
-//! The host: its clock and its memory.
+//! The checks of the host: its clock and its memory.
 
 use std::{
     collections::BTreeMap,
@@ -14,13 +14,13 @@ use crate::{
     config::defaults,
 };
 
-/// When the newest version of the protocol was published that this program speaks, as seconds since
-/// 1970: no clock is right that shows an earlier time.
+/// The publication time of the newest protocol version that metamcp speaks, in seconds since 1970.
+/// A clock that shows an earlier time is wrong.
 const PROTOCOL_PUBLISHED: Duration = Duration::from_secs(1_785_196_800);
 
 /// Examines the clock.
 pub(super) async fn clock(found: &mut Vec<Finding>) {
-    // A file of a Nix store was changed last in 1970.
+    // Files in a Nix store have a modification time in 1970.
     let program = std::env::current_exe().and_then(fs::metadata).and_then(|file| file.modified());
     let built = program.ok().map_or(SystemTime::UNIX_EPOCH, |built| built);
     let earliest = built.max(SystemTime::UNIX_EPOCH + PROTOCOL_PUBLISHED);
@@ -53,7 +53,7 @@ pub(super) fn memory(found: &mut Vec<Finding>) {
     found.extend(available(&text).map(memory_of));
 }
 
-/// Returns how many bytes are to spare. Source: proc(5), `/proc/meminfo`, "MemAvailable".
+/// Returns the available memory in bytes. Source: proc(5), `/proc/meminfo`, "MemAvailable".
 fn available(meminfo: &str) -> Option<u64> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
@@ -71,7 +71,7 @@ fn memory_of(available: u64) -> Finding {
     Finding::ok(FindingArea::Memory, told)
 }
 
-/// Runs a program for a line of its output; `None` when there is none.
+/// Runs a program and returns its output; `None` on failure or timeout.
 pub(super) async fn output(command: &str, args: &[&str]) -> Option<String> {
     let program = ChildProgram {
         command: command.to_owned(),

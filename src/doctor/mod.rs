@@ -1,9 +1,9 @@
-//! What is wrong with a host, and what to do about it: configuration, sockets, permissions, servers,
-//! names, unit, clock and memory.
+//! The diagnosis of a host, with fixes: configuration, sockets, permissions, servers, names, unit,
+//! clock and memory.
 //!
-//! What can be told from a text alone is pure, beside the probes that get the text. Nothing is changed,
-//! and no secret is printed. A server is dialled as the service does it, by the same code, on a
-//! connection of its own: where the service runs, there are two of it for that time.
+//! Functions that judge a text are pure, next to the probes that fetch it. Nothing is changed, and
+//! no secret is printed. Each server is connected separately, by the code of the service: next to a
+//! running service, it runs twice for that time.
 
 use std::{
     collections::BTreeMap,
@@ -41,51 +41,51 @@ use probe::ProbeOutcome;
 pub use probe::{ProbePhase, ProbedConnection};
 use sockets::ServiceReport;
 
-/// What is to be examined.
+/// The scope of an examination.
 #[derive(Clone, Debug)]
 pub struct DoctorRequest {
-    /// The configuration file; that of the installed service when absent.
+    /// The configuration file; by default that of the installed service.
     pub file: Option<PathBuf>,
-    /// The control socket; that of the configuration when absent.
+    /// The control socket; by default that of the configuration.
     pub socket: Option<PathBuf>,
-    /// The control socket that is asked where the configuration names none.
+    /// The control socket to use if the configuration names none.
     pub nearest: PathBuf,
-    /// This server alone, and nothing besides.
+    /// The only server to examine; the host is then not examined.
     pub server: Option<ServerName>,
-    /// Servers are dialled.
+    /// Connect to the servers.
     pub dials: bool,
 }
 
-/// What was found.
+/// The results of an examination.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct DoctorReport {
-    /// Each thing that was found, in the order in which it was looked for.
+    /// The findings, in the order of the checks.
     pub findings: Vec<Finding>,
-    /// What became of each dial, by server.
+    /// The result of connecting to each server.
     pub servers: Vec<ProbedConnection>,
 }
 
-/// Why nothing was examined.
+/// The error for a server that is not declared.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no server is called `{0}` in the configuration")]
 pub struct UnknownServer(pub ServerName);
 
 impl DoctorReport {
-    /// Tells whether something does not work.
+    /// Returns `true` if a finding is an error.
     pub fn has_errors(&self) -> bool {
         self.findings.iter().any(|finding| finding.level == FindingSeverity::Error)
     }
 }
 
-/// Examines this host; `closing` ends what is dialled, and what comes after it is left out.
+/// Examines this host; `closing` ends all probes and skips the servers after them.
 ///
 /// # Errors
 ///
-/// [`UnknownServer`] when it is to be one that is not declared.
+/// [`UnknownServer`] when the requested server is not declared.
 ///
 /// # Cancel safety
 ///
-/// Not safe: servers that are dialled stay until `closing` is cancelled.
+/// Not cancel safe: connected servers run until `closing` is cancelled.
 pub async fn examine(
     question: &DoctorRequest,
     closing: &CancellationToken,
@@ -146,8 +146,8 @@ pub async fn examine(
     Ok(report)
 }
 
-/// Reads the configuration, as the service does with the variables of this environment: the file, and
-/// why it is this one.
+/// Loads the configuration as the service does, with the variables of this environment; `named` is
+/// the file and the reason for its choice.
 fn configuration(named: Option<&(PathBuf, &str)>, found: &mut Vec<Finding>) -> Option<Config> {
     let Some((file, why)) = named else {
         found.push(
@@ -204,7 +204,7 @@ fn configuration(named: Option<&(PathBuf, &str)>, found: &mut Vec<Finding>) -> O
     Some(loaded.config)
 }
 
-/// Returns what `[Service]` of a unit says, as far as its files can be read.
+/// Returns the `[Service]` directives of a unit, from its readable files.
 fn directives(unit: &SystemdUnit) -> Option<unit::UnitDirectives> {
     let text = |file: &Path| {
         let bytes = files::bounded(file, defaults::UNIT_FILE_BYTES_MAX).ok()?;
@@ -216,7 +216,7 @@ fn directives(unit: &SystemdUnit) -> Option<unit::UnitDirectives> {
     Some(unit::read(texts.iter().map(String::as_str)))
 }
 
-/// Examines the unit and the program that it starts.
+/// Examines the unit, and the program that it starts.
 async fn examine_unit(
     unit: &SystemdUnit,
     directives: &unit::UnitDirectives,
@@ -266,7 +266,7 @@ async fn examine_unit(
     }
 }
 
-/// Dials all servers, or the one that is meant; several at a time, and in the order of their names.
+/// Probes all servers, or `only` one; several at a time, in the order of their names.
 async fn dial_all(
     config: &Config,
     only: Option<&ServerName>,
@@ -282,7 +282,7 @@ async fn dial_all(
         .await
 }
 
-/// Says of a secret that is not here what the service says: it may have it.
+/// Reports a missing secret as the service would: the service may have what this shell lacks.
 fn judge_secret(outcome: &mut ProbeOutcome, told: Option<&ServiceReport>) {
     if !outcome.lacks_secret {
         return;

@@ -1,8 +1,8 @@
-//! Programs that fetch what they run, and whether they are told which version.
+//! The check for programs that fetch packages without a pinned version.
 //!
 //! Pure.
 
-/// Returns the package that a command line fetches in whatever version is the newest, if it does.
+/// Returns the package that a command line fetches in its newest version, if any.
 pub(super) fn unpinned_package<'a>(command: &str, args: &'a [String]) -> Option<&'a str> {
     let program = command.rsplit('/').next().unwrap_or_default();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
@@ -18,7 +18,7 @@ pub(super) fn unpinned_package<'a>(command: &str, args: &'a [String]) -> Option<
     if is_pinned(package) { None } else { Some(package) }
 }
 
-/// Returns the package of a command line: the one that an option names, else the first word.
+/// Returns the package of a command line: the value of an option, else the first word.
 fn package<'a>(args: &[&'a str], named: &[&str]) -> Option<&'a str> {
     let mut args = args.iter();
     while let Some(arg) = args.next() {
@@ -31,7 +31,7 @@ fn package<'a>(args: &[&'a str], named: &[&str]) -> Option<&'a str> {
             return Some(value);
         }
         match *arg {
-            // These are followed by a value that is no package.
+            // These options are followed by a value that is not a package.
             "--python" | "-p" | "--with" | "--index-url" | "--registry" => {
                 args.next();
             }
@@ -42,19 +42,19 @@ fn package<'a>(args: &[&'a str], named: &[&str]) -> Option<&'a str> {
     None
 }
 
-/// Tells whether a package is named with its version, or is a file.
+/// Returns `true` if a package has a version, or is a local file.
 fn is_pinned(package: &str) -> bool {
     if package.starts_with(['.', '/', '~']) {
         return true;
     }
-    // The first letter may be that of a scope.
+    // The first character may be the `@` of a scope.
     let rest = package.get(1..).unwrap_or_default();
     let version =
         rest.split_once("==").or_else(|| rest.split_once('@')).map(|(_, version)| version);
     version.is_some_and(|version| {
         let version = version.trim_start_matches('v');
         let is_whole = version.split('.').count() > 2 || version.contains("==");
-        // A commit is whole, too.
+        // A commit hash is also a full version.
         let is_commit = version.rsplit('@').next().is_some_and(|commit| {
             commit.len() >= 7 && commit.bytes().all(|byte| byte.is_ascii_hexdigit())
         });

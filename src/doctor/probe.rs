@@ -1,4 +1,4 @@
-//! One server, dialled by itself: a connection of its own, which nobody else uses.
+//! A probe of one server, on a separate connection.
 
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
@@ -29,47 +29,47 @@ use crate::{
     protocol::{
         Message,
         jsonrpc::MessagePart,
-        payloads::{ListKind, ListPage},
+        list_page::{ListKind, ListPage},
     },
     redact::Redactor,
 };
 
-/// The signal that ends a process whatever it does. Source: signal(7), SIGKILL.
+/// The signal that a process cannot catch. Source: signal(7), SIGKILL.
 const KILL: i32 = 9;
 
-/// What became of a dial.
+/// The public result of a probe.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProbedConnection {
     /// The server.
     pub server: ServerName,
-    /// How it is reached.
+    /// The transport.
     pub transport: &'static str,
-    /// What took how long, in order.
+    /// The duration of each phase, in order.
     pub phases: Vec<ProbePhase>,
-    /// The version of the protocol that it speaks, once that is known.
+    /// The negotiated version of the protocol, if the handshake succeeded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub protocol_version: Option<String>,
-    /// How many tools it lists, if it was asked.
+    /// The number of its tools, if listed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<usize>,
-    /// The first lines of its standard error, without secrets.
+    /// The first lines of its standard error, with secrets redacted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stderr: Vec<String>,
-    /// The first lines of its standard output that are no messages, without secrets.
+    /// The first lines on its standard output that are not messages, with secrets redacted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub noise: Vec<String>,
-    /// How its process ended.
+    /// The exit status of its process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit: Option<String>,
 }
 
-/// A part of a dial.
+/// A phase of a probe.
 #[derive(Clone, Debug, Serialize)]
 pub struct ProbePhase {
-    /// What: `start`, `handshake`, `tools/list`, `end`.
+    /// The name: `start`, `handshake`, `tools/list`, `end`.
     pub name: &'static str,
-    /// How long it took.
+    /// The duration.
     #[serde(rename = "ms", serialize_with = "as_ms")]
     pub took: Duration,
 }
@@ -78,21 +78,21 @@ fn as_ms<S: Serializer>(took: &Duration, serializer: S) -> Result<S::Ok, S::Erro
     serializer.serialize_u64(u64::try_from(took.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// All that a dial has shown.
+/// The full result of a probe.
 pub(super) struct ProbeOutcome {
     pub(super) dialled: ProbedConnection,
     pub(super) findings: Vec<Finding>,
-    /// What its tools are called.
+    /// The names of its tools.
     pub(super) tools: Vec<String>,
-    /// It needs a credential or a variable that is not here.
+    /// It needs a credential or a variable that is missing here.
     pub(super) lacks_secret: bool,
 }
 
-/// Dials a server, asks for its tools and sees it off. `closing` ends it at any time.
+/// Connects to a server, lists its tools and terminates it. `closing` ends the probe early.
 ///
 /// # Cancel safety
 ///
-/// Not safe: a server that is dialled stays until `closing` is cancelled.
+/// Not cancel safe: a connected server runs until `closing` is cancelled.
 pub(super) async fn dial(
     name: &ServerName,
     declared: &ServerConfig,
@@ -100,7 +100,7 @@ pub(super) async fn dial(
     closing: &CancellationToken,
 ) -> ProbeOutcome {
     let (tasks, tap) = (TaskTracker::new(), RecordingLauncher::default());
-    // What it says to nobody in particular is for nobody: one that is full loses the rest.
+    // Notifications outside a request are not used: a full channel drops them.
     let (announcements, _nobody) = mpsc::channel(1);
     let dialer = Dialer::new(credentials.map(Path::to_owned), tasks.clone(), announcements)
         .with_launcher(std::sync::Arc::new(tap.clone()));
@@ -132,7 +132,7 @@ pub(super) async fn dial(
         phases.push(ProbePhase { name: "end", took: told.elapsed() });
     }
     tasks.close();
-    // Whatever is left has nothing to do any more.
+    // Tasks that are left after the timeout have no further purpose.
     let _done = time::timeout(defaults::DOCTOR_PATIENCE, tasks.wait()).await;
 
     let record = tap.record();
@@ -177,7 +177,7 @@ pub(super) async fn dial(
     ProbeOutcome { dialled, findings, tools, lacks_secret }
 }
 
-/// Returns what all tools are called, page by page.
+/// Returns the names of all tools, page by page.
 async fn list(
     connection: &std::sync::Arc<Connection>,
     patience: Duration,
@@ -219,7 +219,7 @@ fn connected_well(
         .nix(of_server(name, "start = \"eager\";"))
 }
 
-/// Returns what helps a server in a unit whose sandbox is in its way, as its journal tells.
+/// Returns the fix for a sandbox restriction that the journal of the server's unit shows.
 async fn in_its_way(
     name: &ServerName,
     transport: &TransportConfig,
@@ -231,7 +231,7 @@ async fn in_its_way(
     if words.is_empty() {
         return None;
     }
-    // Of any instance: all have what their template has.
+    // The properties of any instance are those of the template.
     let instance = format!("{unit}@doctor.service");
     let told = host::output("systemctl", &["show", sandbox::PROPERTIES, &instance]).await;
     SandboxDirectives::read(&told.unwrap_or_default()).remedy(name, unit, words)
@@ -245,7 +245,7 @@ fn failed(
 ) -> Finding {
     if let ConnectError::Secret { key, source, .. } = error {
         let (hint, nix) = (source.hint(), credential_of(source));
-        // Whether that matters is for the service to tell.
+        // Only the service knows whether the secret is really missing.
         let finding =
             Finding::note(FindingArea::Servers, format!("its `{key}` cannot be read here"));
         let finding = finding.of(name).because(chain(source)).fix(hint);
@@ -279,7 +279,7 @@ fn credential_of(error: &SecretError) -> Option<&str> {
     }
 }
 
-/// Returns what is to be said of how a server behaves.
+/// Returns the findings about the behaviour of a server.
 fn manners(
     name: &ServerName,
     declared: &ServerConfig,
@@ -314,7 +314,7 @@ fn manners(
                 .nix(of_server(name, "package = pkgs.THE_SERVER;")),
         );
     }
-    // A signal that asks comes after 50 ms, which many a runtime takes to end by itself.
+    // Many runtimes need the 50 ms until SIGTERM to exit by themselves, so only SIGKILL counts.
     let was_killed = record.exit.is_some_and(|exit| match exit {
         ChildExit::Status(status) => {
             std::os::unix::process::ExitStatusExt::signal(&status) == Some(KILL)
@@ -337,8 +337,8 @@ fn manners(
     found
 }
 
-/// Returns what blacks out the secrets of a server. A report is made to be passed on, to people who do
-/// not see the file.
+/// Returns the redactor for the secrets of a server. Reports are passed on to people who may not
+/// read the configuration.
 fn redactor(transport: &TransportConfig, credentials: Option<&Path>) -> Redactor {
     let declared = match transport {
         TransportConfig::Stdio { env, .. } => env,

@@ -1,4 +1,4 @@
-//! A launcher that listens in: when a server was started, what it wrote first, and how it ended.
+//! A launcher that records a server's start time, its first output lines and its exit status.
 
 use std::{
     io,
@@ -25,36 +25,36 @@ use crate::{
     protocol::Message,
 };
 
-/// Starts servers as this host does, and keeps a record of the last one.
+/// A launcher that starts servers on this host, and keeps a record of the last one.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RecordingLauncher(Arc<Mutex<ProcessRecord>>);
 
-/// What is known of one process.
+/// The record of one process.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ProcessRecord {
-    /// How long it took until it was started.
+    /// The duration of the start.
     pub(super) start: Option<Duration>,
-    /// When that was.
+    /// The time when it was started.
     pub(super) started: Option<Instant>,
-    /// The first lines of its standard error, as they were.
+    /// The first lines of its standard error, unchanged.
     pub(super) stderr: FirstLines,
-    /// The first lines of its standard output that are no messages.
+    /// The first lines on its standard output that are not messages.
     pub(super) noise: FirstLines,
-    /// How it ended.
+    /// The exit status.
     pub(super) exit: Option<ChildExit>,
 }
 
 /// The first lines of a stream.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FirstLines {
-    /// The lines, each with its beginning alone if it is long.
+    /// The lines, each cut at [`defaults::DOCTOR_LINE_BYTES_MAX`].
     pub(super) lines: Vec<String>,
-    /// How many there were.
+    /// The total number of lines.
     pub(super) n_lines: usize,
     line: Vec<u8>,
 }
 
-/// Which stream it is.
+/// The standard stream that a reader records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stream {
     Output,
@@ -62,17 +62,17 @@ enum Stream {
 }
 
 impl RecordingLauncher {
-    /// Returns what is known by now.
+    /// Returns the present record.
     pub(super) fn record(&self) -> ProcessRecord {
         let mut record = self.lock().clone();
-        // What has no line end yet was said all the same.
+        // A last line without a newline counts too.
         record.stderr.end(Stream::Error);
         record.noise.end(Stream::Output);
         record
     }
 
     fn lock(&self) -> MutexGuard<'_, ProcessRecord> {
-        // Held for single statements on plain data.
+        // The lock is held for single statements on plain data, so no panic leaves it inconsistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -99,7 +99,7 @@ impl Launcher for RecordingLauncher {
     }
 }
 
-/// A server whose end is noted.
+/// A server whose exit status is recorded.
 #[derive(Debug)]
 struct Watched {
     tenant: Box<dyn RunningServer>,
@@ -132,7 +132,7 @@ impl RunningServer for Watched {
     }
 }
 
-/// A pipe whose first lines are noted.
+/// A pipe whose first lines are recorded.
 struct Reader {
     inner: Box<dyn AsyncRead + Send + Unpin>,
     stream: Stream,
@@ -169,7 +169,7 @@ impl FirstLines {
         }
     }
 
-    /// Takes in a line that has ended.
+    /// Stores a completed line.
     fn end(&mut self, stream: Stream) {
         let line = std::mem::take(&mut self.line);
         let text = line.trim_ascii();
@@ -183,7 +183,7 @@ impl FirstLines {
     }
 }
 
-/// Tells whether a line is a message, as far as its beginning tells.
+/// Returns `true` if a line is a message; a long line is judged by its first byte.
 fn is_message(line: &[u8]) -> bool {
     match line.len() >= defaults::DOCTOR_LINE_BYTES_MAX {
         true => line.starts_with(b"{"),

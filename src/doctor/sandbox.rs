@@ -1,40 +1,40 @@
-//! What the journal of a server in a unit tells of its sandbox, and what to change of that.
+//! The sandbox problems that the journal of a server's unit shows, and their fixes.
 //!
-//! Only what is certain: the words are those of systemd and of the system, and where a failure has
-//! other causes, too, the unit is asked whether it has the directive at all.
+//! Only certain cases count: the messages are those of systemd and the operating system. If a
+//! failure can have other causes, the unit must also have the directive.
 //!
 //! Pure.
 
 use crate::{import::nix_name, name::ServerName};
 
-/// What `systemctl show` is asked for.
+/// The arguments of `systemctl show` for the properties.
 pub(super) const PROPERTIES: &str = "--property=MemoryDenyWriteExecute,PrivateNetwork";
 
-/// What the unit of a server has of that.
+/// The state of these properties in a server's unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct SandboxDirectives {
     denies_jit: bool,
     has_no_network: bool,
 }
 
-/// What to do about a failure.
+/// The fix for a failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SandboxRemedy {
-    /// What, in words.
+    /// The fix in words.
     pub(super) fix: String,
-    /// As an option of the module, where that has made the unit.
+    /// The option of the NixOS module, if the module created the unit.
     pub(super) nix: Option<String>,
 }
 
 impl SandboxDirectives {
-    /// Reads what `systemctl show` says of [`PROPERTIES`].
+    /// Parses the output of `systemctl show` for [`PROPERTIES`].
     pub(super) fn read(told: &str) -> Self {
         let has = |property: &str| told.lines().any(|line| line == format!("{property}=yes"));
         Self { denies_jit: has("MemoryDenyWriteExecute"), has_no_network: has("PrivateNetwork") }
     }
 
-    /// Returns what helps a server that has ended with these lines in its journal, if they tell that
-    /// the sandbox is in its way.
+    /// Returns the fix for a server that has exited with these lines in its journal, if they show
+    /// that the sandbox is the cause.
     pub(super) fn remedy(
         self,
         server: &ServerName,
@@ -43,13 +43,13 @@ impl SandboxDirectives {
     ) -> Option<SandboxRemedy> {
         let has =
             |words: &[&str]| lines.iter().any(|line| words.iter().any(|word| line.contains(word)));
-        // Whichever of the two the journal tells: the first is that of a process that is gone by then,
-        // and the second is another one where systemd 257 trips over its own error.
+        // The journal may contain only one of these messages. The first comes from a process that
+        // has exited by then; systemd 257 may report another status in the second.
         let fails_at = |step: &str, status: u8| {
             has(&[&format!("Failed at step {step} spawning "), &format!("status={status}/{step}")])
         };
         let drop_in = format!("in a drop-in of {unit}@.service");
-        // Source: `exit_status_to_string` of systemd, and errno(3) in the words of glibc and of Node.
+        // Source: `exit_status_to_string` of systemd, and errno(3) as worded by glibc and Node.
         let (fix, option) = if self.denies_jit && has(&["status=5/TRAP"]) {
             (
                 format!(
@@ -122,14 +122,14 @@ impl SandboxDirectives {
         } else {
             return None;
         };
-        // The name that the module gives it.
+        // The NixOS module names the unit like this.
         let is_ours = unit.strip_prefix("metamcp-server-") == Some(server.as_str());
         let nix = is_ours.then(|| of_server(server, option));
         Some(SandboxRemedy { fix, nix })
     }
 }
 
-/// Returns an option of a server as it is set in a module of NixOS.
+/// Returns the assignment of a server's option in a NixOS module.
 pub(super) fn of_server(server: &ServerName, option: &str) -> String {
     format!("services.metamcp.servers.{}.{option}", nix_name(server.as_str()))
 }
@@ -144,7 +144,7 @@ mod tests {
         SandboxDirectives::read(told).remedy(&server, unit, &lines)
     }
 
-    /// Returns the option that helps a unit of the module.
+    /// Returns the option for a unit of the NixOS module.
     #[track_caller]
     fn option(told: &str, lines: &[&str]) -> Option<String> {
         let found = remedy(told, "metamcp-server-notes", lines)?;
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn what_is_in_the_way_is_named_with_the_option() {
-        // As systemd 257 and Node 20 wrote them.
+        // The messages are those of systemd 257 and Node 20.
         for (lines, expected) in [
             (
                 &[

@@ -1,4 +1,4 @@
-//! The sockets of the service: whether it answers there, and whom.
+//! The checks of the service's sockets: whether the service answers, and to which requests.
 
 use std::{collections::BTreeMap, io, net::SocketAddr, os::unix::fs::FileTypeExt as _, path::Path};
 
@@ -17,27 +17,27 @@ use crate::{
     name::ServerName,
 };
 
-/// What a service that answers tells.
+/// The answers of a running service.
 #[derive(Debug, Default)]
 pub(super) struct ServiceReport {
     /// Its version.
     pub(super) version: Option<String>,
-    /// Of the servers that need a secret, whether it has that.
+    /// The servers that need a secret, with `true` if the service has it.
     pub(super) secrets: BTreeMap<ServerName, bool>,
 }
 
-/// Whether a service is behind a control socket.
+/// The presence of a service behind the control socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ServicePresence {
-    /// One answers.
+    /// A service answers.
     Answers,
-    /// There is none.
+    /// There is no service.
     Nobody,
-    /// There may be one, which says nothing to us.
+    /// There may be a service that does not answer this user.
     Unknown,
 }
 
-/// Examines the control socket; returns what the service tells, if it answers.
+/// Examines the control socket; returns the report of the service, if it answers.
 pub(super) async fn control(
     path: &Path,
     found: &mut Vec<Finding>,
@@ -100,7 +100,7 @@ pub(super) async fn control(
 const ACCESS: &str = "Use it as root, or let a group in: `listen.control_group`, or `SocketGroup=` in a drop-in of metamcp-control.socket.";
 const GROUP: &str = "users.users.YOU.extraGroups = [ \"metamcp\" ];";
 
-/// Waits for something that a socket that is in order does in [`defaults::DOCTOR_PATIENCE`].
+/// Waits for an operation on a socket, at most [`defaults::DOCTOR_PATIENCE`].
 async fn soon<T>(trying: impl Future<Output = io::Result<T>>) -> io::Result<T> {
     let tried = time::timeout(defaults::DOCTOR_PATIENCE, trying).await;
     tried.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
@@ -133,19 +133,19 @@ fn version(told: &ServiceReport) -> Finding {
     }
 }
 
-/// Examines the address for clients; `presence` is that of the service at its control socket.
+/// Examines the address for clients; `presence` is the result for the control socket.
 pub(super) async fn http(
     listen: &ListenConfig,
     presence: ServicePresence,
     found: &mut Vec<Finding>,
 ) {
     let address = listen.http;
-    // The system chooses, and nobody here knows which.
+    // The system chooses the port, which is unknown here.
     if address.port() == 0 {
         return;
     }
     let answered = match listen.tls {
-        // Only that somebody is there.
+        // With TLS, only the connection is tested.
         Some(_) => soon(TcpStream::connect(address)).await.map(|_| String::new()),
         None => health(address, &address.to_string()).await,
     };
@@ -175,7 +175,7 @@ pub(super) async fn http(
             format!("{address} is connected to; it speaks TLS, and is not asked more"),
         ),
         Ok(answer) if is_ours(&answer) => {
-            // Whoever gets a browser to resolve a name of theirs to us must not get in.
+            // DNS rebinding: a request with a foreign host name must be rejected.
             match health(address, "example.org").await {
                 Ok(other) if other.starts_with("HTTP/1.1 403") => {
                     found.extend(token(listen, address).await);
@@ -199,7 +199,7 @@ pub(super) async fn http(
     found.push(finding);
 }
 
-/// Says that the address is somebody's, who is not behind our control socket.
+/// Returns the finding that a program other than the expected service uses the address.
 fn taken(address: SocketAddr, who: &str) -> Finding {
     Finding::error(FindingArea::Sockets, format!("{who} listens at {address}, and no service at the control socket"))
         .because("A service with this configuration cannot listen there.")
@@ -207,7 +207,7 @@ fn taken(address: SocketAddr, who: &str) -> Finding {
         .nix(OTHER_PORT)
 }
 
-/// Says of a service that answers whether it asks for the token that is declared.
+/// Returns a finding if a running service does not require the declared token.
 async fn token(listen: &ListenConfig, address: SocketAddr) -> Option<Finding> {
     listen.token.as_ref()?;
     let answer = get(address, &address.to_string(), "/readyz").await.ok()?;
@@ -220,17 +220,17 @@ async fn token(listen: &ListenConfig, address: SocketAddr) -> Option<Finding> {
 
 const OTHER_PORT: &str = "services.metamcp.settings.listen.http = \"127.0.0.1:12012\";";
 
-/// Tells whether an answer to `/healthz` is one of metamcp.
+/// Returns `true` if an answer to `/healthz` comes from metamcp.
 fn is_ours(answer: &str) -> bool {
     answer.starts_with("HTTP/1.1 ") && answer.contains(r#""name":"metamcp""#)
 }
 
-/// Asks for `/healthz` under the name `host`, and returns the answer as it is.
+/// Requests `/healthz` with the host name `host`, and returns the raw answer.
 async fn health(address: SocketAddr, host: &str) -> io::Result<String> {
     get(address, host, "/healthz").await
 }
 
-/// Asks for `path` under the name `host`, and returns the answer as it is.
+/// Requests `path` with the host name `host`, and returns the raw answer.
 async fn get(address: SocketAddr, host: &str, path: &str) -> io::Result<String> {
     soon(async {
         let mut stream = TcpStream::connect(address).await?;

@@ -1,4 +1,4 @@
-//! What tools are called in the merged view, and what clients make of that.
+//! The checks of tool names in the merged view against the limits of clients.
 //!
 //! Pure.
 
@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use super::finding::{Finding, FindingArea};
 use crate::{config::defaults, name::ServerName, redact::sanitize, view::alias};
 
-/// How many names are told of those that are alike. Ours: who needs more asks for the tools.
+/// The largest number of names in one finding; `metamcp tools` lists all of them.
 const SHOWN_MAX: usize = 3;
 
-/// Returns what is to be said of the tools of all servers.
+/// Returns the findings about the tools of all servers.
 pub(super) fn examine(tools: &[(ServerName, Vec<String>)]) -> Vec<Finding> {
     let mut found = Vec::new();
     let mut n_all = 0;

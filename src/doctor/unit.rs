@@ -1,4 +1,4 @@
-//! The unit of the service, beside the one that we ship.
+//! The comparison of the service's unit with the shipped one.
 //!
 //! Pure.
 
@@ -10,19 +10,19 @@ use std::{
 use super::finding::{Finding, FindingArea};
 use crate::config::FILE_VARIABLE;
 
-/// The unit that we ship, for the host.
+/// The shipped unit of the host.
 pub(super) const SHIPPED: &str = include_str!("../../systemd/metamcp.service");
 
-/// The one for `systemctl --user`.
+/// The shipped unit for `systemctl --user`.
 const SHIPPED_FOR_USER: &str = include_str!("../../systemd/user/metamcp.service");
 
-/// What we ship beside it for a systemd that does not know `Type=notify-reload`.
+/// The shipped drop-in for a systemd without `Type=notify-reload`.
 const SHIPPED_FOR_252: &str = include_str!("../../systemd/metamcp.service.d/systemd-252.conf");
 
-/// What `[Service]` says, by directive: the values that hold.
+/// The values in effect for each directive of `[Service]`.
 pub(super) type UnitDirectives = BTreeMap<String, Vec<String>>;
 
-/// What differs from one host to the next.
+/// The directives that differ between hosts.
 const LOCAL: [&str; 10] = [
     "User",
     "ExecStart",
@@ -36,7 +36,7 @@ const LOCAL: [&str; 10] = [
     "WorkingDirectory",
 ];
 
-/// How a directive begins that takes something from the service.
+/// The prefixes of directives that restrict the service.
 const HARDENING: [&str; 10] = [
     "CapabilityBoundingSet",
     "DynamicUser",
@@ -50,9 +50,9 @@ const HARDENING: [&str; 10] = [
     "UMask",
 ];
 
-/// Reads `[Service]` of a unit and of what changes it, in this order.
+/// Reads the `[Service]` sections of a unit and its drop-ins, in this order.
 ///
-/// Source: systemd.service(5), systemd.syntax(7): an empty value forgets those before it.
+/// Source: systemd.service(5), systemd.syntax(7): an empty value clears the previous ones.
 pub(super) fn read<'a>(files: impl IntoIterator<Item = &'a str>) -> UnitDirectives {
     let mut found = UnitDirectives::new();
     for text in files {
@@ -76,15 +76,15 @@ pub(super) fn read<'a>(files: impl IntoIterator<Item = &'a str>) -> UnitDirectiv
     found
 }
 
-/// Returns the words of the command that starts the service, without what says how it is started.
+/// Returns the words of `ExecStart=`, without its prefix characters.
 pub(super) fn command(directives: &UnitDirectives) -> Vec<&str> {
     let line = directives.get("ExecStart").and_then(|all| all.last());
     let line = line.map_or("", String::as_str).trim_start_matches(['-', '@', ':', '+', '!']);
     line.split_whitespace().map(|word| word.trim_matches(['"', '\''])).collect()
 }
 
-/// Returns the configuration file that the command names; `own` is the directory of the user's
-/// configuration, for which a unit may say `%E`.
+/// Returns the configuration file named by the command; `own` is the user's configuration
+/// directory, which a unit may write as `%E`.
 pub(super) fn config_of(command: &[&str], own: Option<&Path>) -> Option<PathBuf> {
     let at = command.iter().position(|word| *word == "--config");
     let after = at.and_then(|at| command.get(at + 1)).copied();
@@ -92,10 +92,10 @@ pub(super) fn config_of(command: &[&str], own: Option<&Path>) -> Option<PathBuf>
     Some(expanded(named, own))
 }
 
-/// Returns the configuration file that the environment of the unit names; `own` as in [`config_of`].
+/// Returns the configuration file named by the unit's environment; `own` as in [`config_of`].
 ///
-/// Source: systemd.exec(5), `Environment=`: assignments with spaces between them, each of which may be
-/// quoted as a whole; of several of one variable, the last one counts.
+/// Source: systemd.exec(5), `Environment=`: assignments separated by spaces, each of which may be
+/// quoted as a whole; the last assignment of a variable counts.
 pub(super) fn config_of_environment(
     directives: &UnitDirectives,
     own: Option<&Path>,
@@ -124,7 +124,7 @@ fn expanded(named: &str, own: Option<&Path>) -> PathBuf {
     }
 }
 
-/// Returns what is to be said of a unit that is not as the one that we ship for the same manager.
+/// Returns the findings about a unit that differs from the shipped one for the same manager.
 pub(super) fn compare(installed: &UnitDirectives, is_of_user: bool) -> Vec<Finding> {
     let shipped = read([if is_of_user { SHIPPED_FOR_USER } else { SHIPPED }]);
     let differs = |key: &&String| installed.get(*key) != shipped.get(*key);
@@ -176,17 +176,17 @@ pub(super) fn compare(installed: &UnitDirectives, is_of_user: bool) -> Vec<Findi
     found
 }
 
-/// Tells whether a unit says of this what we ship for an older systemd.
+/// Returns `true` if a directive has the value shipped for an older systemd.
 fn is_for_older(key: &str, installed: &UnitDirectives) -> bool {
     let older = read([SHIPPED_FOR_252]);
     let wanted = older.get(key).and_then(|all| all.last());
     wanted.is_some() && wanted == installed.get(key).and_then(|all| all.last())
 }
 
-/// Tells whether a unit that differs in this takes more from the service than the one that we ship.
+/// Returns `true` if a differing directive restricts the service more than the shipped one.
 ///
-/// The NixOS module does so where no server is a child: fewer kinds of sockets. For a user of the
-/// host it says one by one what a dynamic one would bring.
+/// The NixOS module allows fewer socket families if no server is a child. For a user of the host,
+/// it sets separately each restriction that a dynamic user implies.
 fn is_narrower(key: &str, installed: &UnitDirectives, shipped: &UnitDirectives) -> bool {
     let words = |directives: &UnitDirectives| -> Vec<String> {
         let values = directives.get(key).into_iter().flatten();
@@ -209,10 +209,10 @@ fn is_narrower(key: &str, installed: &UnitDirectives, shipped: &UnitDirectives) 
     }
 }
 
-/// What a directive may say for yes. Source: systemd.syntax(7).
+/// The values that mean yes. Source: systemd.syntax(7).
 const YES: [&str; 4] = ["1", "yes", "true", "on"];
 
-/// How many files a unit may open that does not say so. Source: systemd.exec(5).
+/// The default limit of open files. Source: systemd.exec(5).
 const DEFAULT_FILES: u64 = 1024;
 
 #[cfg(test)]

@@ -1,21 +1,21 @@
-//! What to ask next. Pure.
+//! The choice of the texts for the next request to an embedding endpoint. Pure.
 //!
-//! Texts are asked for in batches, with a bound on their number and their bytes. An endpoint may
-//! refuse a batch for one text in it, or for its size: it is halved then, down to one text; a text
-//! that is refused alone is set aside, so that it holds up no other.
+//! Texts are sent in batches, bounded in number and in bytes. An endpoint may refuse a batch for
+//! one text in it, or for its size. The batch is then halved, down to one text. A text that is
+//! refused alone is set aside, so that it does not block the others.
 
 use std::collections::HashSet;
 
 use super::text::{EmbeddingText, TextDigest};
 use crate::config::defaults;
 
-/// The texts that are wanted, and how many of them are asked for at once.
+/// The wanted texts, and the size of the next batch.
 #[derive(Debug)]
 pub(super) struct EmbeddingBatch {
     wanted: Vec<EmbeddingText>,
-    /// Refused alone.
+    /// The texts that the endpoint refused alone.
     refused: HashSet<TextDigest>,
-    /// How many texts the next batch may have.
+    /// The maximum number of texts in the next batch.
     size: usize,
 }
 
@@ -30,7 +30,7 @@ impl Default for EmbeddingBatch {
 }
 
 impl EmbeddingBatch {
-    /// Wants these texts, and no others any more.
+    /// Replaces the wanted texts.
     pub(super) fn set_texts(&mut self, texts: Vec<EmbeddingText>) {
         self.wanted = texts;
         let wanted: HashSet<TextDigest> = self.wanted.iter().map(EmbeddingText::digest).collect();
@@ -42,7 +42,7 @@ impl EmbeddingBatch {
         &self.wanted
     }
 
-    /// Returns what to ask next, each text once; nothing when all is known.
+    /// Returns the next batch, each text once; it is empty when no text is left to ask for.
     pub(super) fn next(&self, is_known: impl Fn(&TextDigest) -> bool) -> Vec<EmbeddingText> {
         let (mut batch, mut seen, mut n_bytes) = (Vec::new(), HashSet::new(), 0);
         for text in &self.wanted {
@@ -63,12 +63,12 @@ impl EmbeddingBatch {
         batch
     }
 
-    /// Notes that a batch was answered: the next one may be larger.
+    /// Records that a batch was answered, so that the next one may be larger.
     pub(super) fn answered(&mut self) {
         self.size = (self.size * 2).min(defaults::EMBEDDING_BATCH_TEXTS_MAX);
     }
 
-    /// Notes that `batch` was refused for what is in it. Returns the text that is set aside.
+    /// Records that `batch` was refused for its content. Returns the text that is set aside.
     pub(super) fn refused(&mut self, batch: &[EmbeddingText]) -> Option<EmbeddingText> {
         match batch {
             [alone] => {
@@ -128,7 +128,7 @@ mod tests {
         }
         assert_eq!(sizes, [4, 2, 1, 1, 2]);
         assert_eq!(aside, texts(&["bad"]));
-        // It stays aside as long as it is wanted.
+        // It stays aside while it is wanted.
         plan.set_texts(texts(&["bad", "e"]));
         assert_eq!(plan.next(nothing), texts(&["e"]));
         plan.set_texts(texts(&["e"]));

@@ -1,4 +1,4 @@
-//! What knows the vectors of texts.
+//! The source of vectors: an embedding endpoint and the vectors learned from it.
 
 use std::{
     fmt,
@@ -26,24 +26,24 @@ use crate::{
 #[cfg(test)]
 mod tests;
 
-/// The file in the cache directory.
+/// The name of the file in the cache directory.
 const FILE: &str = "embedding.vectors";
 
-/// What knows the vectors of texts. Dropped, it gives up what it has under way.
+/// A source of vectors for texts. Dropping it aborts its requests.
 pub struct Embedder {
     pub(super) shared: Arc<EmbedderShared>,
     pub(super) tasks: OwnedTasks,
 }
 
 impl Embedder {
-    /// Returns one that asks the endpoint of `declared`; nothing is sent yet. References to secrets
-    /// lead into the directory `credentials`; vectors are kept in the directory `cache`, if there
-    /// is one.
+    /// Returns an embedder for the endpoint of `declared`; it sends nothing yet. References to
+    /// secrets are resolved in the directory `credentials`; vectors are kept in the directory
+    /// `cache`, if there is one.
     ///
     /// # Errors
     ///
-    /// [`EmbeddingError`] when the key cannot be found or sent, or TLS is wanted and the system
-    /// trusts nobody.
+    /// [`EmbeddingError`] if the key cannot be found or sent, or if TLS is needed and the system
+    /// trusts no certificate authority.
     pub fn new(
         declared: &search::EmbeddingConfig,
         credentials: Option<&Path>,
@@ -85,20 +85,20 @@ impl Embedder {
         Ok(Arc::new(Self { shared: Arc::new(shared), tasks: OwnedTasks::default() }))
     }
 
-    /// Returns the vectors of `texts` that are known now, each of length one.
+    /// Returns the vector of each text, of length one, or `None` if it is not known yet.
     pub fn vectors(&self, texts: &[EmbeddingText]) -> Vec<Option<Arc<[f32]>>> {
         let state = self.shared.state();
         texts.iter().map(|text| state.vectors.get(&text.digest()).cloned()).collect()
     }
 
-    /// Returns what sees each time when vectors of texts have come: a number that grows.
+    /// Returns a receiver of a number that grows each time vectors of texts arrive.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.shared.changes.subscribe()
     }
 }
 
 impl fmt::Debug for Embedder {
-    /// Prints no text and no vector.
+    /// Omits texts and vectors.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Embedder")
             .field("origin", &self.shared.client.origin())

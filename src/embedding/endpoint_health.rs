@@ -1,29 +1,29 @@
-//! Whether the endpoint is of use just now, so that operators are told once and not at each search.
+//! The state of the endpoint, so that operators get one message per outage and not one per search.
 //! Pure.
 
-/// Whether the endpoint is of use.
+/// The state of the endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum EndpointHealth {
-    /// It is.
+    /// There is no outage.
     #[default]
     None,
-    /// It fails: any answer ends that.
+    /// The endpoint fails. Any answer ends this outage.
     Failing,
-    /// It answers too late for searches: only one in time ends that.
+    /// The endpoint answers too late for searches. Only an answer in time ends this outage.
     Slow,
 }
 
-/// An answer that came.
+/// The time of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EndpointAnswer {
     /// In time for a search.
     InTime,
-    /// Whenever it was.
+    /// At any time.
     AtAll,
 }
 
 impl EndpointHealth {
-    /// Notes that it failed, or was too slow; true if this is news.
+    /// Records a failed or slow endpoint, and returns `true` if an outage begins.
     pub(super) fn note_failure(&mut self, kind: Self) -> bool {
         let is_news = *self == Self::None;
         if is_news {
@@ -32,7 +32,7 @@ impl EndpointHealth {
         is_news
     }
 
-    /// Notes an answer; true if an outage is over with it.
+    /// Records an answer, and returns `true` if an outage ends.
     pub(super) fn ends(&mut self, came: EndpointAnswer) -> bool {
         let is_over = match (*self, came) {
             (Self::None, _) | (Self::Slow, EndpointAnswer::AtAll) => false,

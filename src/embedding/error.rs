@@ -1,20 +1,20 @@
-//! Why there is no vector.
+//! The errors of an embedding endpoint.
 
 use hyper::StatusCode;
 
 use super::openai_api::ResponseError;
 use crate::{config::secret::SecretError, web::WebError};
 
-/// Why there is no vector.
+/// The reason that a vector is missing.
 #[derive(Debug, thiserror::Error)]
 pub enum EmbeddingError {
     /// The key cannot be found.
     #[error("find `search.embedding.api_key`")]
     Secret(#[source] SecretError),
-    /// The endpoint cannot be asked, or has no answer.
+    /// The request to the endpoint failed.
     #[error("ask the embedding endpoint")]
     Web(#[from] WebError),
-    /// Its answer is of no use.
+    /// The answer of the endpoint is unusable.
     #[error("use the answer of the embedding endpoint")]
     Unusable(#[from] ResponseError),
 }
@@ -47,7 +47,7 @@ impl EmbeddingError {
         }
     }
 
-    /// Tells whether what was asked is at fault, so that less of it may have an answer.
+    /// Returns whether the request itself is at fault, so that a smaller one may succeed.
     pub(super) fn is_refusal(&self) -> bool {
         match self {
             Self::Web(WebError::Status { status, .. }) => matches!(

@@ -1,4 +1,4 @@
-//! Vectors of the texts that can be found, learned in the background: one request at a time.
+//! The task that learns the vectors of searchable texts, one request at a time.
 
 use std::sync::Arc;
 
@@ -14,9 +14,9 @@ use super::{
 use crate::{backoff::Backoff, config::defaults, web::WebError};
 
 impl Embedder {
-    /// Learns the vectors of `texts`, all that are to be found, in the background: from the disk,
-    /// and from the endpoint what is not there. Texts that were to be learned before and are not
-    /// among them are left.
+    /// Learns the vectors of `texts`, all that searches can find, in the background: from the disk,
+    /// and the missing ones from the endpoint. Texts of earlier calls that are not in `texts` are
+    /// dropped.
     pub fn learn(&self, texts: Vec<EmbeddingText>) {
         let mut state = self.shared.state();
         state.plan.set_texts(texts);
@@ -27,7 +27,7 @@ impl Embedder {
     }
 }
 
-/// Learns until all that is wanted is known.
+/// Learns until all wanted texts are known.
 async fn learn(shared: Arc<EmbedderShared>) {
     shared.read().await;
     let mut backoff = Backoff::new(shared.pace.pause);
@@ -61,8 +61,8 @@ async fn learn(shared: Arc<EmbedderShared>) {
 }
 
 impl EmbedderShared {
-    /// Returns what to ask next, if anything. Where nothing is, and nothing is to be saved either,
-    /// the learning is over: the next who wants something starts it again.
+    /// Returns the next batch; an empty one asks for saving only. `None` ends the learning, until
+    /// [`Embedder::learn`] starts it again.
     fn next(&self, is_saved: bool) -> Option<Vec<EmbeddingText>> {
         let mut state = self.state();
         let vectors = &state.vectors;
@@ -89,7 +89,7 @@ impl EmbedderShared {
         self.note_answer(EndpointAnswer::AtAll);
     }
 
-    /// Notes that a batch has no answer; true if less of it is to be asked for at once.
+    /// Records that a batch has no answer; returns `true` if a smaller one is due at once.
     fn missed(&self, batch: &[EmbeddingText], error: &EmbeddingError) -> bool {
         if error.is_refusal() {
             let aside = self.state().plan.refused(batch);
@@ -101,7 +101,7 @@ impl EmbedderShared {
         false
     }
 
-    /// Waits until it may be tried again.
+    /// Waits until the next attempt is due, or the endpoint has answered a query.
     async fn pause(&self, backoff: &mut Backoff, error: &EmbeddingError) {
         let mut pause = backoff.pause(fastrand::f64());
         if let EmbeddingError::Web(WebError::Status { retry_after: Some(asked), .. }) = error {
@@ -113,7 +113,7 @@ impl EmbedderShared {
         }
     }
 
-    /// Reads what the disk has, once.
+    /// Reads the vectors on the disk, once.
     async fn read(self: &Arc<Self>) {
         let is_read = std::mem::replace(&mut self.state().is_read, true);
         let Some(file) = self.file.clone().filter(|_| !is_read) else { return };
@@ -126,7 +126,7 @@ impl EmbedderShared {
         tracing::debug!(n_vectors = found.len(), "embeddings read from the cache");
         {
             let mut state = self.state();
-            // A query may have shown by now that the model is another one.
+            // A query may have shown by now that the endpoint uses another model.
             let dimension = state.vectors.dimension();
             state.vectors = VectorTable::cached(found);
             if let Some(dimension) = dimension {
@@ -136,7 +136,7 @@ impl EmbedderShared {
         self.changes.send_modify(|n| *n += 1);
     }
 
-    /// Writes what is known to the disk.
+    /// Writes the known vectors to the disk.
     async fn save(self: &Arc<Self>) {
         let Some(file) = self.file.clone() else { return };
         let (space, all) = (self.space, self.state().vectors.all().clone());

@@ -1,13 +1,13 @@
-//! Vectors of texts that an embedding model has made, so that a search finds what is meant.
+//! Vectors of texts from an embedding model, for search by meaning.
 //!
-//! An [`Embedder`] asks an endpoint that speaks as the OpenAI API does, if the configuration names
-//! one; no variable of the environment does. It never stands in the way of a search: what it knows
-//! is there at once, the rest is learned in the background, and the vector of a query is waited for
-//! only as long as nobody notices. Whatever fails, the search goes on without.
+//! An [`Embedder`] asks an endpoint with the API of OpenAI, if the configuration names one; no
+//! environment variable does. It never blocks a search. Known vectors are available at once, and
+//! the others are learned in the background. A search waits only briefly for the vector of its
+//! query, and does without it on any failure.
 //!
-//! What to ask next (`batch`), what an answer is worth (`answer`), what is known (`vectors`)
-//! and whether operators are to be told (`outage`) are decided by pure parts; `learning` and
-//! `query` drive them. What was learned is kept on the disk (`store`), under a hash of each text.
+//! Pure modules choose the next texts (`batch`), check answers (`openai_api`), hold the vectors
+//! (`vectors`) and detect outages (`endpoint_health`). `learning` and `query` drive them. Learned
+//! vectors are kept on the disk (`store`), under a hash of each text.
 
 mod batch;
 mod embedder;

@@ -1,4 +1,4 @@
-//! What an endpoint is asked and what it answers. Source: the OpenAI API, "Create embeddings". Pure.
+//! Requests and answers of an embedding endpoint. Source: OpenAI API, "Create embeddings". Pure.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ use crate::config::defaults;
 
 /// A request for the vectors of some texts.
 ///
-/// Without `encoding_format`, which not every endpoint knows: numbers are what all of them send.
+/// It has no `encoding_format`, which some endpoints do not know. All endpoints send numbers.
 #[derive(Debug, Serialize)]
 pub(super) struct EmbeddingRequest<'a> {
     model: &'a str,
@@ -23,7 +23,7 @@ impl<'a> EmbeddingRequest<'a> {
     }
 }
 
-/// The answer to it; whatever else is in it is of no use to us.
+/// The answer to an [`EmbeddingRequest`]. Other members are ignored.
 #[derive(Debug, Deserialize)]
 pub(super) struct EmbeddingResponse {
     data: Vec<Entry>,
@@ -31,39 +31,39 @@ pub(super) struct EmbeddingResponse {
 
 #[derive(Debug, Deserialize)]
 struct Entry {
-    /// Which text it is of. Absent, they are in the order of the texts.
+    /// The index of its text. Without it, the vectors are in the order of the texts.
     index: Option<usize>,
     embedding: Vec<f32>,
 }
 
-/// What is wrong with an answer, so that none of it is used.
+/// The mistake for which an answer is rejected as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ResponseError {
-    /// There are not as many vectors as texts.
+    /// The number of vectors differs from the number of texts.
     #[error("it has {found} vectors for {asked} texts")]
     Number {
-        /// How many texts were sent.
+        /// The number of texts that were sent.
         asked: usize,
-        /// How many vectors came.
+        /// The number of vectors that came.
         found: usize,
     },
-    /// Two vectors are of one text, or one is of a text that was not sent.
+    /// Two vectors belong to one text, or one vector to a text that was not sent.
     #[error("its vectors are not one of each text")]
     Order,
-    /// The vectors are not all of one dimension.
+    /// The vectors have different dimensions.
     #[error("it has vectors of {found} and of {known} numbers")]
     Mixed {
-        /// That of the first one.
+        /// The dimension of the first vector.
         known: usize,
-        /// That of another one.
+        /// The dimension of another vector.
         found: usize,
     },
     /// The vectors have another dimension than those of earlier answers.
     #[error("its vectors have {found} numbers, and those before it {known}")]
     Dimension {
-        /// That of earlier ones.
+        /// The dimension of earlier answers.
         known: usize,
-        /// That of this one.
+        /// The dimension of this answer.
         found: usize,
     },
     /// A vector has too many numbers.
@@ -72,10 +72,10 @@ pub enum ResponseError {
         defaults::EMBEDDING_DIMENSION_MAX
     )]
     Long {
-        /// How many.
+        /// The number of its numbers.
         found: usize,
     },
-    /// A vector points nowhere: it has no numbers, only zeros, or one that is not finite.
+    /// A vector has no direction: it is empty, all zeros, or not finite.
     #[error("it has a vector that points nowhere")]
     Nowhere,
 }
@@ -85,7 +85,7 @@ impl EmbeddingResponse {
     ///
     /// # Errors
     ///
-    /// [`ResponseError`] says what is wrong; nothing of such an answer is to be used.
+    /// [`ResponseError`] if the answer has a mistake.
     pub(super) fn vectors(self, n_asked: usize) -> Result<Vec<UnitVector>, ResponseError> {
         let n_found = self.data.len();
         if n_found != n_asked {

@@ -12,12 +12,12 @@ use super::{
 use crate::{breaker::BreakerChange, fault::Fault, holder::Holder};
 
 impl Embedder {
-    /// Returns the vector of a query, of length one, unless that takes too long or the endpoint
-    /// has failed again and again.
+    /// Returns the vector of a query, of length one. `None` means that it takes too long, that the
+    /// request failed, or that the breaker is open after repeated failures.
     ///
     /// # Cancel safety
     ///
-    /// Safe: an answer that is under way is kept for the next who asks the same.
+    /// Cancel safe: an answer that is under way is kept for the next query with the same text.
     pub async fn query(&self, text: &str) -> Option<Arc<[f32]>> {
         let text = EmbeddingText::new(text);
         if text.as_str().is_empty() {
@@ -41,7 +41,7 @@ impl Embedder {
                 shared.note_answer(EndpointAnswer::InTime);
                 Some(vector)
             }
-            // Whatever it was, a search has nothing of it.
+            // A search does not depend on the cause.
             Ok(None) => {
                 let _told = shared.state().breaker.failed(&ticket, Fault::Other, None, now);
                 None
@@ -57,8 +57,8 @@ impl Embedder {
         }
     }
 
-    /// Asks in a task of its own: some endpoints load their model when they are asked, and stop to
-    /// do so when nobody waits any more.
+    /// Asks in a separate task. Some endpoints load their model on request, and stop loading when
+    /// the client disconnects.
     async fn ask(&self, text: EmbeddingText) -> Option<Arc<[f32]>> {
         let shared = Arc::clone(&self.shared);
         let seat = Arc::clone(&shared.queries).acquire_owned().await.ok()?;
@@ -85,7 +85,7 @@ impl Embedder {
 }
 
 impl EmbedderShared {
-    /// Tells operators that searches do without for a while.
+    /// Warns operators that searches run without vectors for a while.
     fn is_slow(&self, failures: u32) {
         if self.state().outage.note_failure(EndpointHealth::Slow) {
             let (origin, model) = (self.client.origin(), &self.model);

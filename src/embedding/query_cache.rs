@@ -1,16 +1,16 @@
-//! The vectors of the queries that were asked last. Pure.
+//! The vectors of the latest queries. Pure.
 
 use std::collections::VecDeque;
 
 use super::{text::TextDigest, vectors::UnitVector};
 use crate::config::defaults;
 
-/// The vectors of the queries that were asked last; the one that was asked longest ago gives way.
+/// The vectors of the latest queries; the one used longest ago is evicted first.
 #[derive(Debug, Default)]
 pub(super) struct QueryVectorCache(VecDeque<(TextDigest, UnitVector)>);
 
 impl QueryVectorCache {
-    /// Returns the vector of a query, which is one of the last from now on.
+    /// Returns the vector of a query, and marks it as used.
     pub(super) fn get(&mut self, digest: TextDigest) -> Option<UnitVector> {
         let at = self.0.iter().position(|(known, _)| *known == digest)?;
         let found = self.0.remove(at)?;

@@ -1,4 +1,4 @@
-//! What an embedder and its tasks share.
+//! The state that an embedder shares with its tasks.
 
 use std::{
     path::PathBuf,
@@ -22,39 +22,39 @@ use super::{
 };
 use crate::{breaker::Breaker, error_report::chain, web::WebClient};
 
-/// What the embedder and its tasks share.
+/// The state that an embedder shares with its tasks.
 pub(super) struct EmbedderShared {
     pub(super) client: WebClient,
     pub(super) model: String,
-    /// Endpoint and model: vectors of one space can be compared.
+    /// The hash of endpoint and model. Only vectors of one space can be compared.
     pub(super) space: TextDigest,
     pub(super) file: Option<PathBuf>,
     pub(super) pace: EmbeddingTimeouts,
     pub(super) state: Mutex<EmbedderState>,
-    /// How often vectors of texts came.
+    /// The number of times that vectors of texts arrived.
     pub(super) changes: watch::Sender<u64>,
-    /// Told when the endpoint has answered a query: whoever waits to try again need not.
+    /// Notified when the endpoint has answered a query, which ends a pause early.
     pub(super) answers: Notify,
     pub(super) queries: Arc<Semaphore>,
-    /// What the breaker counts time from.
+    /// The start of the time that the breaker counts.
     pub(super) epoch: Instant,
 }
 
-/// What they know, and how it stands.
+/// The known vectors, the work under way, and the state of the endpoint.
 pub(super) struct EmbedderState {
     pub(super) plan: EmbeddingBatch,
     pub(super) vectors: VectorTable,
     pub(super) recent: QueryVectorCache,
-    /// Of the queries: texts are asked for by one task, which makes pauses.
+    /// The breaker for queries. Texts are learned by one task, which pauses by itself.
     pub(super) breaker: Breaker,
     pub(super) outage: EndpointHealth,
     pub(super) is_learning: bool,
-    /// What the disk has was read.
+    /// `true` once the file was read.
     pub(super) is_read: bool,
 }
 
 impl EmbedderState {
-    /// Returns that nothing is known, and nothing under way.
+    /// Returns a state without vectors or work.
     pub(super) fn new(breaker: Breaker) -> Self {
         Self {
             plan: EmbeddingBatch::default(),
@@ -69,7 +69,7 @@ impl EmbedderState {
 }
 
 impl EmbedderShared {
-    /// Asks for the vectors of texts; none is kept yet.
+    /// Asks for the vectors of texts; the caller keeps them.
     pub(super) async fn ask(
         &self,
         texts: &[EmbeddingText],
@@ -86,7 +86,7 @@ impl EmbedderShared {
         Ok(vectors)
     }
 
-    /// Notes that an answer came.
+    /// Records an answer, and logs the end of an outage.
     pub(super) fn note_answer(&self, came: EndpointAnswer) {
         if self.state().outage.ends(came) {
             let (origin, model) = (self.client.origin(), &self.model);
@@ -94,7 +94,7 @@ impl EmbedderShared {
         }
     }
 
-    /// Notes that none came: operators are told once for each outage.
+    /// Records a failure, and warns operators once per outage.
     pub(super) fn failed(&self, error: &EmbeddingError) {
         let is_news = self.state().outage.note_failure(EndpointHealth::Failing);
         let (origin, model, code, hint) =
@@ -108,7 +108,7 @@ impl EmbedderShared {
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, EmbedderState> {
-        // Held for statements on plain data, never across an await.
+        // Held only for statements on plain data, never across an await.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

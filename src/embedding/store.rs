@@ -1,11 +1,11 @@
-//! The vectors on the disk: one file, of one endpoint and model, that is never trusted.
+//! The file of vectors on the disk, for one endpoint and model; its content is not trusted.
 //!
 //! ```text
-//! magic, endpoint and model (32), dimension (4), number (4), number × (text (32), floats), checksum (32)
+//! magic, endpoint and model (32), dimension (4), count (4), count × (text (32), floats), hash (32)
 //! ```
 //!
-//! Everything that reads or writes here blocks. Nothing fails: a file that cannot be used is none,
-//! and what is not on the disk is asked for again.
+//! All functions block. None fails: an unusable file counts as missing, and missing vectors are
+//! asked for again.
 
 use std::{collections::HashMap, path::Path};
 
@@ -15,19 +15,19 @@ use super::{
 };
 use crate::{config::defaults, files};
 
-/// How the file begins; another format gets another number.
+/// The beginning of the file. Another format gets another number.
 const MAGIC: &[u8; 18] = b"metamcp vectors 1\n";
 
-/// Bytes of a number.
+/// The size of a number, in bytes.
 const FLOAT: usize = size_of::<f32>();
 
-/// The largest file: the vectors, a last batch of which may be too much, and what is around them.
+/// The largest file, in bytes: the vectors, a last batch that may exceed the bound, and the frame.
 const FILE_BYTES_MAX: usize = defaults::EMBEDDING_BYTES_MAX
     + defaults::EMBEDDING_BATCH_TEXTS_MAX
         * (TextDigest::BYTES + defaults::EMBEDDING_DIMENSION_MAX * FLOAT)
     + 4096;
 
-/// What is wrong with a file.
+/// The defect of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 enum Corrupt {
     #[error("its checksum is wrong")]
@@ -36,7 +36,7 @@ enum Corrupt {
     Shape,
 }
 
-/// Reads the vectors of `space`, as far as the disk has any.
+/// Reads the vectors of `space` from the disk, if there are any.
 pub(super) fn read(path: &Path, space: TextDigest) -> HashMap<TextDigest, UnitVector> {
     let reason = match files::content(path, FILE_BYTES_MAX) {
         Ok(None) => return HashMap::new(),
@@ -89,11 +89,11 @@ fn parse(bytes: &[u8], space: TextDigest) -> Result<HashMap<TextDigest, UnitVect
     if TextDigest::of(&[body]).0 != *checksum {
         return Err(Corrupt::Checksum);
     }
-    // A checksum keeps out accidents, and nobody who means it: every length is checked.
+    // A checksum detects accidents, but no forgery, so every length is checked.
     let Some(rest) = body.strip_prefix(MAGIC) else { return Err(Corrupt::Shape) };
     let (found, rest) = rest.split_first_chunk::<{ TextDigest::BYTES }>().ok_or(Corrupt::Shape)?;
     if *found != space.0 {
-        // Of another model: as good as nothing.
+        // The vectors of another model are useless.
         return Ok(HashMap::new());
     }
     let (dimension, rest) = rest.split_first_chunk().ok_or(Corrupt::Shape)?;

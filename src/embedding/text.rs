@@ -1,4 +1,4 @@
-//! Texts that have a vector, and how they are told apart. Pure.
+//! Texts that have a vector, and their hashes. Pure.
 
 use std::{fmt, sync::Arc};
 
@@ -6,19 +6,19 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{config::defaults, redact::cut};
 
-/// A text, with what it is known by.
+/// A text with its hash.
 #[derive(Clone, PartialEq, Eq)]
 pub struct EmbeddingText {
     text: Arc<str>,
     digest: TextDigest,
 }
 
-/// A hash over a text, to tell it from any other.
+/// A hash that identifies a text.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct TextDigest(pub(super) [u8; TextDigest::BYTES]);
 
 impl EmbeddingText {
-    /// Returns `text` without what is beyond the length that models take in.
+    /// Returns `text`, trimmed and cut to the length that models accept.
     pub fn new(text: &str) -> Self {
         let text = cut(text.trim(), defaults::EMBEDDING_TEXT_BYTES_MAX);
         Self { digest: TextDigest::of(&[text.as_bytes()]), text: text.into() }
@@ -29,7 +29,7 @@ impl EmbeddingText {
         &self.text
     }
 
-    /// Returns what it is known by.
+    /// Returns the hash of the text.
     pub(super) fn digest(&self) -> TextDigest {
         self.digest
     }
@@ -44,7 +44,7 @@ impl fmt::Debug for EmbeddingText {
 impl TextDigest {
     pub(super) const BYTES: usize = 32;
 
-    /// Returns that of several parts, which are told apart.
+    /// Returns the hash of several parts. Other boundaries give another hash.
     pub(super) fn of(parts: &[&[u8]]) -> Self {
         let mut hash = Sha256::new();
         for part in parts {

@@ -1,10 +1,10 @@
-//! How long an embedder waits, and for what.
+//! The timeouts and pauses of an embedder.
 
 use std::time::Duration;
 
 use crate::config::defaults;
 
-/// How long things may take.
+/// The timeouts and pauses of an embedder.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EmbeddingTimeouts {
     pub(super) timeout: Duration,

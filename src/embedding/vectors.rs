@@ -1,4 +1,4 @@
-//! The vectors that are known, all of one space. Pure.
+//! The known vectors, all of one space. Pure.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -18,16 +18,16 @@ pub(super) struct VectorTable {
     dimension: Option<VectorDimension>,
 }
 
-/// How many numbers a vector has, and who says so.
+/// The number of numbers in a vector, and its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum VectorDimension {
-    /// The disk: an answer may say otherwise.
+    /// The disk; an answer may contradict it.
     Cached(usize),
-    /// The endpoint itself.
+    /// The endpoint.
     Answered(usize),
 }
 
-/// Vectors have another dimension than those that are known.
+/// The error of vectors with another dimension than the known ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DimensionMismatch {
     pub(super) known: usize,
@@ -35,7 +35,7 @@ pub(super) struct DimensionMismatch {
 }
 
 impl VectorTable {
-    /// Returns what the disk had.
+    /// Returns a table of the vectors from the disk.
     pub(super) fn cached(all: HashMap<TextDigest, UnitVector>) -> Self {
         let dimension = all.values().next().map(|vector| VectorDimension::Cached(vector.len()));
         Self { all, dimension }
@@ -46,24 +46,24 @@ impl VectorTable {
         self.all.get(digest)
     }
 
-    /// Returns all of them.
+    /// Returns all vectors.
     pub(super) fn all(&self) -> &HashMap<TextDigest, UnitVector> {
         &self.all
     }
 
-    /// Returns how many numbers a vector has, as far as that is known.
+    /// Returns the dimension of the vectors, if it is known.
     pub(super) fn dimension(&self) -> Option<usize> {
         self.dimension.map(|dimension| match dimension {
             VectorDimension::Cached(known) | VectorDimension::Answered(known) => known,
         })
     }
 
-    /// Takes the dimension of an answer. Where the disk has another one, the model was replaced by
-    /// another under its name, and what the disk had is forgotten.
+    /// Records the dimension of an answer. If the vectors from the disk have another one, the
+    /// endpoint replaced the model under its name, and those vectors are dropped.
     ///
     /// # Errors
     ///
-    /// [`DimensionMismatch`] when the endpoint itself has given another one before.
+    /// [`DimensionMismatch`] if the endpoint gave another dimension before.
     pub(super) fn answered(&mut self, found: usize) -> Result<(), DimensionMismatch> {
         match self.dimension {
             Some(VectorDimension::Answered(known)) if known != found => {
@@ -76,7 +76,7 @@ impl VectorTable {
         Ok(())
     }
 
-    /// Keeps vectors; where that is too much, those of texts that are not wanted go first.
+    /// Adds vectors. If there are too many, those of texts that are not `wanted` are dropped.
     pub(super) fn keep(
         &mut self,
         found: impl IntoIterator<Item = (TextDigest, UnitVector)>,
@@ -90,7 +90,7 @@ impl VectorTable {
         }
     }
 
-    /// Tells whether there is room for another one.
+    /// Returns whether the vectors of `wanted` alone fill the table.
     pub(super) fn is_full_of(&self, wanted: &[EmbeddingText]) -> bool {
         let n_known = wanted.iter().filter(|text| self.all.contains_key(&text.digest())).count();
         n_known >= self.n_max()
@@ -102,12 +102,12 @@ impl VectorTable {
     }
 }
 
-/// Returns the vector of length one that points the same way; `None` where there is none.
+/// Returns the vector of length one in the same direction, or `None` if there is no direction.
 pub(super) fn normalised(vector: &[f32]) -> Option<UnitVector> {
-    // In f64: the squares of large numbers are beyond f32.
+    // In f64, because the squares of large numbers exceed f32.
     let squares: f64 = vector.iter().map(|x| f64::from(*x) * f64::from(*x)).sum();
     let length = squares.sqrt();
-    // What is not a number fails here too.
+    // NaN fails here, too.
     let is_usable = length.is_finite() && length > f64::from(f32::MIN_POSITIVE);
     #[expect(clippy::cast_possible_truncation, reason = "a part of a vector of length one")]
     is_usable.then(|| vector.iter().map(|x| (f64::from(*x) / length) as f32).collect())

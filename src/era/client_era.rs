@@ -1,4 +1,4 @@
-//! The client of a request, as far as its server is told about it.
+//! The client of a request, with the properties that servers learn about it.
 
 use std::sync::Arc;
 
@@ -8,24 +8,24 @@ use crate::protocol::{
     client_meta::{ClientMeta, TASKS},
 };
 
-/// Who asks.
+/// The sender of a request.
 #[derive(Clone, Debug)]
 pub enum ClientEra {
-    /// We do, of our own accord: nobody can be asked anything.
+    /// metamcp itself, which answers no requests of servers.
     Ourselves,
-    /// A client that has shaken hands.
+    /// A client with a handshake.
     Legacy {
-        /// What it can be asked for now, JSON text of an object.
+        /// The client's current capabilities, JSON text of an object.
         capabilities: Arc<str>,
-        /// The least grave log messages that it wants.
+        /// The lowest level of the log messages that the client wants.
         level: Option<LoggingLevel>,
     },
-    /// A client that introduces itself with each request.
+    /// A client that describes itself in each request.
     Modern(ClientMeta),
 }
 
 impl ClientEra {
-    /// Returns the era in which it speaks. We speak every server's own.
+    /// Returns the era of the client; `None` for metamcp, which adopts the era of each server.
     pub fn era(&self) -> Option<Era> {
         match self {
             Self::Ourselves => None,
@@ -34,8 +34,8 @@ impl ClientEra {
         }
     }
 
-    /// Returns the same, as one that takes tasks of the modern era: it has said so in the words of
-    /// its own.
+    /// Returns the client with the task capability of the modern era added. It declared the support
+    /// in the terms of the legacy era.
     pub(super) fn with_tasks(&self) -> Self {
         let Self::Legacy { capabilities, level } = self else { return self.clone() };
         let mut all = ObjectMembers::read(capabilities).unwrap_or_default();
@@ -43,18 +43,18 @@ impl ClientEra {
         Self::Legacy { capabilities: all.to_string().into(), level: *level }
     }
 
-    /// Tells whether it has declared all that is asked of it.
+    /// Returns whether the client has declared all capabilities that `input` requires.
     pub fn can_be_asked(&self, input: &InputRequired) -> bool {
         let Some(declared) = self.capabilities() else { return false };
         input.questions.iter().all(|(_, question)| capability::covers(declared, question))
     }
 
-    /// Tells whether it shows the pages of tools: see [`apps`].
+    /// Returns whether the client shows the pages of tools: see [`apps`].
     pub fn shows_pages(&self) -> bool {
         self.capabilities().is_none_or(apps::takes_apps)
     }
 
-    /// Returns what it has declared, JSON text of an object; `None` for ourselves.
+    /// Returns the declared capabilities, JSON text of an object; `None` for metamcp.
     fn capabilities(&self) -> Option<&str> {
         match self {
             Self::Ourselves => None,

@@ -1,4 +1,4 @@
-//! What a request of the modern era says of its client, for a client that does not say it.
+//! The description of the client that a request to a modern server must contain.
 
 use std::borrow::Cow;
 
@@ -8,13 +8,13 @@ use crate::protocol::{
 
 use super::ClientEra;
 
-/// Returns `message` with the four members of `params._meta` that say who asks; all others stay as
-/// they are, byte for byte. A client of the modern era has said it itself.
+/// Returns `message` with the four members of `params._meta` that describe its client. All other
+/// members keep their bytes. A client of the modern era has set them itself.
 pub fn introduce(message: &Message, client: &ClientEra) -> Message {
     let (capabilities, level): (&str, Option<LoggingLevel>) = match client {
-        // A server may hide what a client cannot take part in, and what we read is for all clients:
-        // so nothing is missing here. Lists ask nobody anything, and a client that calls a tool
-        // says for itself what it can be asked.
+        // Servers may hide features that a client does not support. These lists serve all clients,
+        // so every capability is declared. List requests ask for no input; a client that calls a
+        // tool declares its own capabilities.
         ClientEra::Ourselves => (payloads::CLIENT_CAPABILITIES, None),
         ClientEra::Legacy { capabilities, level } => (capabilities, *level),
         ClientEra::Modern(_) => return message.clone(),
@@ -31,7 +31,7 @@ pub fn introduce(message: &Message, client: &ClientEra) -> Message {
     with_meta(message, &meta.to_string()).unwrap_or_else(|| message.clone())
 }
 
-/// Returns `message` with another `params._meta`. Parameters that are an array have none.
+/// Returns `message` with `params._meta` replaced, or `None` if its parameters are an array.
 fn with_meta(message: &Message, meta: &str) -> Option<Message> {
     if message.part(MessagePart::Meta).is_some() {
         return Message::parse_own(message.edit([(MessagePart::Meta, meta)])).ok();

@@ -1,4 +1,4 @@
-//! What a client of the modern era listens to, and what it is told.
+//! The subscription of a client of the modern era, and its notifications.
 //!
 //! Source: MCP 2026-07-28, "Subscriptions".
 
@@ -6,32 +6,30 @@ use bytes::Bytes;
 use serde_json::{Map, Value};
 
 use crate::protocol::{
-    Message, ObjectMembers,
-    client_meta::SUBSCRIPTION_ID,
-    jsonrpc::MessagePart,
-    payloads::{ListKind, method},
+    Message, ObjectMembers, client_meta::SUBSCRIPTION_ID, jsonrpc::MessagePart,
+    list_page::ListKind, payloads::method,
 };
 
-/// What a client wants to be told, or is.
+/// The notifications that a client requests or receives.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SubscriptionFilter {
-    /// That the tools have changed.
+    /// Changes of the tools.
     pub tools: bool,
-    /// That the prompts have changed.
+    /// Changes of the prompts.
     pub prompts: bool,
-    /// That the resources, or their templates, have changed.
+    /// Changes of the resources or their templates.
     pub resources: bool,
-    /// That these resources were updated; each once.
+    /// Updates of these resources, each listed once.
     pub uris: Vec<String>,
 }
 
-/// Why a filter is none.
+/// The reason why a filter is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FilterError {
-    /// It is missing, or something else.
+    /// The filter is missing or no object.
     #[error("`params.notifications` is no object")]
     NoObject,
-    /// A member of it is not what it must be.
+    /// A member has the wrong type.
     #[error("`params.notifications.{0}` is no {1}")]
     Member(&'static str, &'static str),
 }
@@ -42,11 +40,11 @@ const RESOURCES: &str = "resourcesListChanged";
 const URIS: &str = "resourceSubscriptions";
 
 impl SubscriptionFilter {
-    /// Reads the filter of a `subscriptions/listen`. Members that we do not know ask for nothing.
+    /// Reads the filter of a `subscriptions/listen`. Unknown members have no effect.
     ///
     /// # Errors
     ///
-    /// [`FilterError`] when it is not of the form that it must have.
+    /// [`FilterError`] if the filter is malformed.
     pub fn read(listen: &Message) -> Result<Self, FilterError> {
         let text = std::str::from_utf8(listen.bytes()).unwrap_or_default();
         let params =
@@ -73,8 +71,8 @@ impl SubscriptionFilter {
         })
     }
 
-    /// Returns it without the changes that a server with these capabilities never tells of, and
-    /// without any resource.
+    /// Returns the filter without resources, and without the changes that a server with these
+    /// capabilities never announces.
     #[must_use]
     pub fn supported_by(&self, capabilities: &Value) -> Self {
         let tells = |list: ListKind| capabilities[list.capability()]["listChanged"] == true;
@@ -86,7 +84,7 @@ impl SubscriptionFilter {
         }
     }
 
-    /// Tells whether it asks for this notification.
+    /// Returns whether the filter matches this notification.
     pub fn matches(&self, notification: &Message) -> bool {
         match notification.method().unwrap_or_default() {
             method::TOOLS_CHANGED => self.tools,
@@ -116,13 +114,13 @@ impl SubscriptionFilter {
     }
 }
 
-/// Returns what comes first on the stream of the listen `id`, JSON text: what it is told of.
+/// Returns the acknowledgement of the subscription `id`, JSON text, with the filter in effect.
 pub fn acknowledged(id: &str, honoured: &SubscriptionFilter) -> Bytes {
     let params = format!(r#"{{"notifications":{}}}"#, honoured.to_json());
     tagged(&Message::notification(method::SUBSCRIPTIONS_ACKNOWLEDGED, Some(&params)), id)
 }
 
-/// Returns a notification as it goes to the stream of the listen `id`, JSON text.
+/// Returns a notification for the stream of the subscription `id`, JSON text.
 pub fn tagged(notification: &Message, id: &str) -> Bytes {
     let text = std::str::from_utf8(notification.bytes()).unwrap_or_default();
     let Some(mut message) = ObjectMembers::read(text) else { return notification.bytes().clone() };
@@ -133,7 +131,7 @@ pub fn tagged(notification: &Message, id: &str) -> Bytes {
     message.to_string().into()
 }
 
-/// Returns the answer to the listen `id`, JSON text: it has come to its end.
+/// Returns the final answer to the subscription `id`, JSON text.
 pub fn ended(id: &str) -> Bytes {
     let result = format!(r#"{{"resultType":"complete","_meta":{{"{SUBSCRIPTION_ID}":{id}}}}}"#);
     Message::response(id, &result)

@@ -1,22 +1,22 @@
-//! What a server wants to know before it answers: `input_required` of the modern era.
+//! Requests for input, with which a server of the modern era may answer a request.
 
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
 use crate::protocol::{Message, ObjectMembers, jsonrpc::MessagePart, payloads::method};
 
-/// An answer that is none yet.
+/// An `input_required` result in place of the final answer.
 #[derive(Clone, Debug, Default)]
 pub struct InputRequired {
-    /// The questions, requests of our own making, by the server's keys.
+    /// The questions, as requests built by metamcp, by the server's keys.
     pub questions: Vec<(String, Message)>,
-    /// What the server wants to have back as it is, JSON text.
+    /// The state that the server expects back unchanged, JSON text.
     pub state: Option<String>,
 }
 
 impl InputRequired {
-    /// Reads a result of the modern era. A question that is no request is left out: without its
-    /// answer the server asks again.
+    /// Reads a result of the modern era. An invalid question is skipped; the server asks it again,
+    /// since its answer is missing.
     pub(super) fn read(result: &ObjectMembers<'_>) -> Self {
         let requests =
             result.get("inputRequests").and_then(ObjectMembers::read).unwrap_or_default();
@@ -24,8 +24,8 @@ impl InputRequired {
             let request = ObjectMembers::read(request)?;
             let asked = request.string("method")?;
             let mut params = ObjectMembers::read(request.get("params").unwrap_or("{}"))?;
-            // What shows a client of the legacy era which visit is meant; a client of the modern one
-            // learns it by asking again.
+            // The id that tells a legacy client which visit is meant; a modern client repeats its
+            // request instead.
             if asked == method::ELICITATION
                 && params.string("mode").as_deref() == Some("url")
                 && params.get("elicitationId").is_none()
@@ -39,7 +39,7 @@ impl InputRequired {
         Self { questions, state: result.get("requestState").map(str::to_owned) }
     }
 
-    /// Reads the error with which a server of 2025-11-25 asks for visits to addresses.
+    /// Reads the error with which a server of 2025-11-25 asks the client to visit URLs.
     pub(super) fn of_urls(error: &str) -> Option<Self> {
         let error = ObjectMembers::read(error)?;
         let data = ObjectMembers::read(error.get("data")?)?;
@@ -54,7 +54,7 @@ impl InputRequired {
         (!questions.is_empty()).then_some(Self { questions, state: None })
     }
 
-    /// Returns the result with which a modern client is asked.
+    /// Returns the result that asks a modern client for the input.
     pub fn to_result(&self) -> String {
         let mut requests = ObjectMembers::default();
         for (key, question) in &self.questions {
@@ -72,13 +72,13 @@ impl InputRequired {
     }
 }
 
-/// Returns a server's request as a value of `inputRequests`.
+/// Converts a server's request to a value of `inputRequests`.
 fn input_request(question: &Message) -> String {
     let asked = question.method().unwrap_or_default();
     let text = std::str::from_utf8(question.bytes()).unwrap_or_default();
     let params = ObjectMembers::one(text, "params").unwrap_or("{}");
     let mut params = ObjectMembers::read(params).unwrap_or_default();
-    // Its answer is on a stream of its own, and tells of no progress; a visit has no name any more.
+    // In the modern era, the answer reports no progress and a visit has no id.
     for name in ["_meta", "task", "elicitationId"] {
         params.take(name);
     }
@@ -88,8 +88,8 @@ fn input_request(question: &Message) -> String {
     request.to_string()
 }
 
-/// Returns a request with what its server wanted to know: results by the server's keys, JSON texts,
-/// and the server's own state.
+/// Returns a request with the client's answers and the state that the server expects back.
+/// `responses` are JSON texts by the server's keys.
 pub fn retry(request: &Message, responses: &[(String, String)], state: Option<&str>) -> Message {
     request.with_params(|params| {
         params.take("requestState");
@@ -100,7 +100,7 @@ pub fn retry(request: &Message, responses: &[(String, String)], state: Option<&s
     })
 }
 
-/// Replaces the answers in the parameters of a request: results by the server's keys, JSON texts.
+/// Replaces the answers in the parameters of a request: JSON texts by the server's keys.
 pub(super) fn set_responses(params: &mut ObjectMembers<'_>, responses: &[(String, String)]) {
     params.take("inputResponses");
     if responses.is_empty() {
@@ -113,17 +113,17 @@ pub(super) fn set_responses(params: &mut ObjectMembers<'_>, responses: &[(String
     params.set("inputResponses", all.to_string());
 }
 
-/// Returns the client's result to the question `key`, JSON text, if the retry has it.
+/// Returns the client's answer to the question `key`, as JSON text, if the retry contains it.
 pub fn response(retry: &Message, key: &str) -> Option<String> {
     ObjectMembers::read(retry.part(MessagePart::InputResponses)?)?.get(key).map(str::to_owned)
 }
 
-/// What two requests have in common if one is the other sent again: method and parameters, apart
-/// from those that differ between the two by their nature.
+/// Returns a digest that a request and its retry share. It covers the method and the parameters,
+/// except for those that differ by design.
 pub fn digest(request: &Message) -> [u8; 32] {
     let text = std::str::from_utf8(request.bytes()).unwrap_or_default();
     let params = ObjectMembers::one(text, "params").unwrap_or("null");
-    // Cut out of the text, so that nothing is lost of what only the server can read.
+    // Text edits preserve what only the server can parse.
     let params = ObjectMembers::read(params).map_or_else(
         || params.to_owned(),
         |mut params| {
@@ -133,8 +133,8 @@ pub fn digest(request: &Message) -> [u8; 32] {
             params.to_string()
         },
     );
-    // Members are sorted: a client may write them in another order the second time. What holds a
-    // number that is too large to be read goes as it is written.
+    // A retry may order members differently, so they are sorted. Text with a number too large to
+    // parse is hashed as it is.
     let params = match serde_json::from_str::<serde_json::Value>(&params) {
         Ok(params) => json!([params]),
         Err(_) => json!({ "text": params }),

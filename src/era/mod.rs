@@ -1,19 +1,19 @@
 //! The translation between the two eras of the protocol.
 //!
-//! Up to 2025-11-25 a client shakes hands, and a server may ask it something while a request runs.
-//! From 2026-07-28 on every request stands for itself: it says who asks ([`protocol::client_meta`]), and a
-//! server that needs to know more answers with its questions ([`InputRequired`]).
+//! Up to 2025-11-25, clients perform a handshake, and servers may send requests during a request.
+//! From 2026-07-28, each request describes its client ([`protocol::client_meta`]). A server that
+//! needs more input answers with questions ([`InputRequired`]).
 //!
 //! | | legacy client, modern server | modern client, legacy server |
 //! |---|---|---|
-//! | request | is introduced | loses its introduction |
-//! | result | loses what is new | is decorated with what is new |
-//! | the server asks | `input_required` becomes requests, their answers a retry | requests become `input_required`, the retry their answers |
+//! | request | gains a description of the client | loses it |
+//! | result | loses the new members | gains the new members |
+//! | questions | `input_required` becomes requests, answers a retry | the reverse |
 //! | unknown resource | -32602 becomes -32002 | -32002 becomes -32602 |
-//! | missing capability | -32021 becomes -32602 | the server is told |
-//! | tasks | the core's become the extension's ([`TaskRequest`]) | the extension's become the core's |
+//! | missing capability | -32021 becomes -32602 | the server receives an error |
+//! | tasks | core becomes extension ([`TaskRequest`]) | extension becomes core |
 //!
-//! Pure: messages in, messages out. Who waits for whom meanwhile is [`crate::call`]'s to know.
+//! Pure: messages in, messages out. [`crate::call`] coordinates the waiting for answers.
 //!
 //! [`protocol::client_meta`]: crate::protocol::client_meta
 

@@ -1,4 +1,4 @@
-//! A client's request as the server's era has it.
+//! The translation of a client's request to the era of its server.
 
 use std::borrow::Cow;
 
@@ -11,10 +11,10 @@ use crate::protocol::{
     task,
 };
 
-/// Why a request cannot be put into the words of its server's era.
+/// The reason why a request has no equivalent in its server's era.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TranslationError {
-    /// One era has what the other has not.
+    /// A feature exists in one era only.
     #[error("`{feature}` of {from} has no counterpart in {to}", from = side(*.client), to = side(other(*.client)))]
     NoCounterpart {
         /// The method.
@@ -22,13 +22,13 @@ pub enum TranslationError {
         /// The era of the client.
         client: Era,
     },
-    /// The request goes on with something that nobody here has begun.
+    /// The request continues something that this service did not start.
     #[error("`params.requestState` is none that this service has given out, or not any more")]
     UnknownState,
-    /// The request goes on with something that another one has begun.
+    /// The request continues something that another request started.
     #[error("`params.requestState` was given out for another request")]
     OtherRequest,
-    /// The client takes no tasks, and asks for one, or calls a tool as a task or not at all.
+    /// The request needs a task, or asks for one, and the client does not support tasks.
     #[error("it takes a task, and the client has not declared that it takes any")]
     TaskRequired,
 }
@@ -47,12 +47,12 @@ fn other(era: Era) -> Era {
     }
 }
 
-/// Returns a client's request as a server of the era `server` is to get it, to which tasks are carried
-/// as `support` says. One about a task is a step of a [`TaskRequest`](super::TaskRequest).
+/// Translates a client's request to the era `server`; `support` tells how tasks are translated. A
+/// request about a task is a step of a [`TaskRequest`](super::TaskRequest).
 ///
 /// # Errors
 ///
-/// [`TranslationError`] when the server's era has nothing like it.
+/// [`TranslationError`] if the server's era has no equivalent.
 pub fn request<'a>(
     request: &'a Message,
     client: &ClientEra,
@@ -79,7 +79,7 @@ pub fn request<'a>(
                 true => introduce(request, &client.with_tasks()),
                 false => introduce(request, client),
             };
-            // The server says itself whether it makes a task of the call.
+            // A modern server decides by itself whether a call becomes a task.
             Ok(Cow::Owned(request.with_params(|params| drop(params.take("task")))))
         }
         (ClientEra::Modern(introduction), Era::Legacy) => {
@@ -104,7 +104,7 @@ pub fn request<'a>(
     }
 }
 
-/// Takes out what a server of the legacy era knows from the handshake, or not at all.
+/// Removes the members that a legacy server knows from the handshake or not at all.
 fn strip(params: &mut ObjectMembers<'_>) {
     params.take("inputResponses");
     params.take("requestState");

@@ -1,13 +1,12 @@
-//! What every result of the modern era has beside what was asked for.
+//! The members that every result of the modern era has in addition to its content.
 
 use crate::protocol::{ObjectMembers, client_meta::SERVER_INFO, payloads::method};
 
-/// For how long clients may keep a list or a resource whose server does not say so, or that is ours,
-/// in milliseconds. Source: MCP 2026-07-28, "Caching", what an answer without it means. Asking again
-/// costs us little, and a list that is not current costs a client its call.
+/// The default time, in milliseconds, for which clients may cache a list or resource. Source: MCP
+/// 2026-07-28, "Caching". Repeated requests are cheap, and a stale list makes calls fail.
 const TTL_MS: u64 = 0;
 
-/// The results that say for how long they may be kept. Source: MCP 2026-07-28, "Caching".
+/// The methods whose results state a cache lifetime. Source: MCP 2026-07-28, "Caching".
 const CACHEABLE: [&str; 6] = [
     method::DISCOVER,
     method::TOOLS_LIST,
@@ -17,11 +16,11 @@ const CACHEABLE: [&str; 6] = [
     method::RESOURCES_READ,
 ];
 
-/// Returns the result of a request of `method`, JSON text, as modern clients expect it: what kind of
-/// result it is, for how long it may be kept, and who answers, where it does not say so itself.
-/// `server_info` is what the server has said of itself, JSON text.
+/// Returns the result of a request of `method`, JSON text, as modern clients expect it. Adds the
+/// type of the result, its cache lifetime and the server's `server_info`, JSON text, unless
+/// present.
 ///
-/// What is no object stays as it is.
+/// A result that is no object is unchanged.
 pub fn decorate(result: &str, method: &str, server_info: Option<&str>) -> String {
     let Some(mut members) = ObjectMembers::read(result) else { return result.to_owned() };
     let set_absent = |members: &mut ObjectMembers<'_>, name: &str, value: String| {
@@ -33,7 +32,7 @@ pub fn decorate(result: &str, method: &str, server_info: Option<&str>) -> String
     let is_complete = members.get("resultType") == Some(r#""complete""#);
     if is_complete && CACHEABLE.contains(&method) {
         set_absent(&mut members, "ttlMs", TTL_MS.to_string());
-        // What a server tells one client may be nobody else's concern, and it has not said.
+        // The server has not said whether its result is specific to this client.
         set_absent(&mut members, "cacheScope", r#""private""#.to_owned());
     }
     if let Some(server_info) = server_info {

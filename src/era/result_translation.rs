@@ -1,4 +1,4 @@
-//! A server's answer as the client's era has it.
+//! The translation of a server's answer to the era of its client.
 
 use serde_json::json;
 
@@ -13,25 +13,26 @@ use crate::protocol::{
     client_meta::SERVER_INFO,
     json_array::{RESULT_BLOCKS_MAX, first_items, with_last},
     jsonrpc::MessagePart,
-    payloads::{ListKind, is_text_block, method},
+    list_page::{ListKind, is_text_block},
+    payloads::method,
     rpc_error::{
         CAPABILITY_REQUIRED, INVALID_PARAMS, RESOURCE_NOT_FOUND, URL_ELICITATION_REQUIRED,
     },
 };
 
-/// What a server's answer is for a client of the other era.
+/// A server's answer in the client's era.
 #[derive(Debug)]
 pub enum TranslatedResult {
-    /// The answer.
+    /// The final answer.
     Final(Message),
-    /// The server has made a task of the call: how it is doing.
+    /// The state of the task that the server has created for the call.
     Task(Message),
-    /// No answer yet: the server wants to know something first.
+    /// A request for input before the final answer.
     Input(InputRequired),
 }
 
-/// Returns what a modern server's answer to a request of `method` is for a legacy client, to which
-/// tasks are carried as `support` says.
+/// Translates a modern server's answer to a request of `method` for a legacy client. `support`
+/// tells how tasks are translated.
 pub fn for_legacy(answer: &Message, method: &str, support: TaskSupport) -> TranslatedResult {
     if let Some(error) = answer.part(MessagePart::Error) {
         return TranslatedResult::Final(legacy_error(answer, error, method));
@@ -54,7 +55,7 @@ pub fn for_legacy(answer: &Message, method: &str, support: TaskSupport) -> Trans
     TranslatedResult::Final(answer.with(MessagePart::Result, &result.to_string()))
 }
 
-/// Takes out of the result of a request of `method` what is new in the modern era.
+/// Removes the members that only the modern era has from the result of a request of `method`.
 pub(super) fn narrow(result: &mut ObjectMembers<'_>, method: &str) {
     for name in ["resultType", "ttlMs", "cacheScope"] {
         result.take(name);
@@ -65,8 +66,8 @@ pub(super) fn narrow(result: &mut ObjectMembers<'_>, method: &str) {
     }
 }
 
-/// Structured content is an object in the legacy era; any other value goes as text, which a client of
-/// any version shows. Source: MCP 2026-07-28, "Key changes", minor change 10.
+/// Replaces structured content that is no object, as the legacy era requires, by text, which all
+/// clients show. Source: MCP 2026-07-28, "Key changes", minor change 10.
 fn narrow_content(result: &mut ObjectMembers<'_>) {
     let is_other = |content: &&str| !content.starts_with('{');
     let Some(content) = result.get("structuredContent").filter(is_other).map(str::to_owned) else {
@@ -83,19 +84,19 @@ fn narrow_content(result: &mut ObjectMembers<'_>) {
     result.set("content", all);
 }
 
-/// Returns a modern server's error to a request of `method` for a legacy client.
+/// Translates a modern server's error for a request of `method` for a legacy client.
 pub(super) fn legacy_error(answer: &Message, error: &str, method: &str) -> Message {
     let code = match RpcError::code_of(error) {
         Some(INVALID_PARAMS) if method == method::RESOURCES_READ => RESOURCE_NOT_FOUND,
-        // What it requires stays in the error's data.
+        // The required capabilities stay in the error's data.
         Some(CAPABILITY_REQUIRED) => INVALID_PARAMS,
         _ => return answer.clone(),
     };
     recoded(answer, error, code)
 }
 
-/// Returns what a legacy server's answer to a request of `method` is for a modern client, to which
-/// tasks are carried as `support` says. `server_info` is what the server has said of itself, JSON text.
+/// Translates a legacy server's answer to a request of `method` for a modern client. `support`
+/// tells how tasks are translated; `server_info` describes the server, JSON text.
 pub fn for_modern(
     answer: &Message,
     method: &str,
@@ -107,7 +108,7 @@ pub fn for_modern(
             Some(RESOURCE_NOT_FOUND) => {
                 TranslatedResult::Final(recoded(answer, error, INVALID_PARAMS))
             }
-            // The client visits the addresses and sends the same request again.
+            // The client visits the URLs and repeats the request.
             Some(URL_ELICITATION_REQUIRED) => match InputRequired::of_urls(error) {
                 Some(input) => TranslatedResult::Input(input),
                 None => TranslatedResult::Final(recoded(answer, error, INVALID_PARAMS)),

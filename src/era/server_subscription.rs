@@ -1,6 +1,6 @@
-//! What we listen to at a server of the modern era, on behalf of all clients.
+//! The subscription of metamcp at a server of the modern era, on behalf of all clients.
 //!
-//! The ids of our requests are numbers, and so are those of our subscriptions.
+//! The ids of metamcp's requests, and thus of its subscriptions, are numbers.
 
 use serde_json::json;
 
@@ -9,21 +9,21 @@ use crate::protocol::{
     Message, ObjectMembers, client_meta::SUBSCRIPTION_ID, jsonrpc::MessagePart, payloads::method,
 };
 
-/// Returns the request to be told of what `filter` names.
+/// Returns the request that subscribes to the notifications of `filter`.
 pub fn listen(filter: &SubscriptionFilter) -> Message {
     let params = json!({ "notifications": filter.to_json() }).to_string();
     let request = Message::request(method::SUBSCRIPTIONS_LISTEN, Some(&params));
     introduce(&request, &ClientEra::Ourselves)
 }
 
-/// Returns the id of our request that a notification belongs to, if it says one.
+/// Returns the id of metamcp's request that a notification names, if any.
 pub fn subscription(notification: &Message) -> Option<u64> {
     let meta = ObjectMembers::read(notification.part(MessagePart::Meta)?)?;
     meta.get(SUBSCRIPTION_ID)?.parse().ok()
 }
 
-/// Returns a notification without the id of our request, which is nobody else's concern. The rest
-/// stays as it is.
+/// Returns a notification without the id of metamcp's request, which is internal. The rest is
+/// unchanged.
 pub fn untagged(notification: &Message) -> Message {
     let read = || {
         let mut meta = ObjectMembers::read(notification.part(MessagePart::Meta)?)?;

@@ -1,14 +1,13 @@
-//! Tasks, calls whose results are fetched later, where one era takes several steps for what the
-//! other has in one.
+//! Tasks between the eras: one era needs several steps for some requests of the other.
 //!
-//! | client asks | legacy client, modern server | modern client, legacy server |
+//! | client request | legacy client, modern server | modern client, legacy server |
 //! |---|---|---|
-//! | a call | with `task`: the extension is declared; the server says whether there is a task | with `task` where the tool demands it |
-//! | `tasks/get` | the same | the same; of one that has ended, its result is fetched, too |
-//! | `tasks/result` | `tasks/get` until it has ended, `tasks/update` with what the server wants to know | unknown |
-//! | `tasks/update` | unknown | `tasks/get`: no such server wants to know anything |
-//! | `tasks/cancel` | the same between two `tasks/get`, unless it has ended | the same; one that has ended is cancelled, too |
-//! | `tasks/list` | refused: nobody can list | unknown |
+//! | call | `task` declares the extension; the server decides | `task` if the tool requires it |
+//! | `tasks/get` | the same | the same; then the result of a task that has ended |
+//! | `tasks/result` | `tasks/get` until the end, `tasks/update` with input | unknown |
+//! | `tasks/update` | unknown | `tasks/get`: such a server asks for no input |
+//! | `tasks/cancel` | the same between two `tasks/get`, unless ended | the same, even if ended |
+//! | `tasks/list` | refused: the extension has no list | unknown |
 
 use std::{borrow::Cow, collections::BTreeSet, time::Duration};
 
@@ -28,41 +27,41 @@ use crate::protocol::{
     task,
 };
 
-/// How long to wait before a task is looked at again whose server does not say it. Ours.
+/// The polling interval for a task whose server states none.
 const POLL: Duration = Duration::from_secs(1);
 
-/// The shortest of such waits, whatever the server says. Ours.
+/// The shortest polling interval, even if a server states a shorter one.
 const POLL_MIN: Duration = Duration::from_millis(50);
 
-/// How a call can be a task of a server of the other era.
+/// The ways in which a call can be a task of a server of the other era.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TaskSupport {
-    /// Not at all: the server has none, or its client could not find them again.
+    /// No tasks: the server has none, or the client could not find them again.
     #[default]
     Forbidden,
-    /// As it asks.
+    /// A task if the client asks for it.
     Optional,
-    /// Its tool is called as a task or not at all.
+    /// A task always: the tool requires it.
     Required,
 }
 
-/// A request about a task, on its way to a server of the other era.
+/// A request about a task, translated for a server of the other era.
 #[derive(Debug)]
 pub struct TaskRequest {
     asked: Asked,
-    /// The task, JSON text.
+    /// The id of the task, JSON text.
     id: String,
-    /// The method of the step that is under way.
+    /// The method of the current step.
     step: &'static str,
-    /// The server was told to cancel the task.
+    /// `true` once the server was asked to cancel the task.
     is_cancelled: bool,
-    /// The answer to an earlier step that the last one needs.
+    /// The answer to an earlier step that the last step needs.
     kept: Option<Message>,
-    /// The questions that the client has answered. The server may not know it yet.
+    /// The keys of answered questions, which the server may not have processed yet.
     answered: BTreeSet<String>,
 }
 
-/// What the client wants.
+/// The request of the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Asked {
     LegacyGet,
@@ -73,22 +72,22 @@ enum Asked {
     ModernCancel,
 }
 
-/// What comes after the answer to a step.
+/// The outcome of a step.
 #[derive(Debug)]
 pub enum TaskTurn {
-    /// Nothing: this is what the client gets.
+    /// The final answer for the client.
     Answer(Message),
-    /// After a pause another step, with the answers to these questions.
+    /// Another step after a pause, with the answers to these questions.
     Next {
-        /// What the server wants to know.
+        /// The server's questions.
         questions: InputRequired,
-        /// How long to wait with it.
+        /// The time to wait before the step.
         pause: Duration,
     },
 }
 
 impl TaskRequest {
-    /// Returns a client's request, if one about a task that the other era has something like.
+    /// Returns the state for a client's request about a task, if the other era has an equivalent.
     pub fn of(request: &Message, client: Era) -> Option<Self> {
         let (asked, step) = match (client, request.method()?) {
             (Era::Legacy, task::GET) => (Asked::LegacyGet, task::GET),
@@ -103,8 +102,8 @@ impl TaskRequest {
         Some(Self { asked, id, step, is_cancelled: false, kept: None, answered: BTreeSet::new() })
     }
 
-    /// Returns the next step of `request`, in the words of its client's era but with the method of
-    /// the server's; `responses` are the answers to what the server wanted to know, by its keys.
+    /// Returns the next step of `request`, in the format of the client's era with a method of the
+    /// server's. `responses` are the answers to the server's questions, by key.
     pub fn step(&mut self, request: &Message, responses: &[(String, String)]) -> Message {
         if !responses.is_empty() {
             self.step = task::UPDATE;
@@ -118,8 +117,8 @@ impl TaskRequest {
         step.with_params(|params| set_responses(params, responses))
     }
 
-    /// Takes the server's answer to the step that is under way. `server_info` is what the server has
-    /// said of itself, JSON text.
+    /// Handles the server's answer to the current step. `server_info` is the server's description
+    /// of itself, JSON text.
     pub fn advance(&mut self, answer: &Message, server_info: Option<&str>) -> TaskTurn {
         let result = answer.part(MessagePart::Result).and_then(ObjectMembers::read);
         let Some(result) = result else { return self.failed(answer) };
@@ -137,7 +136,7 @@ impl TaskRequest {
                 self.is_cancelled = true;
                 self.again(task::GET, Duration::ZERO)
             }
-            // What was cancelled before cannot be cancelled again either.
+            // A task that was cancelled before cannot be cancelled again.
             (Asked::LegacyCancel, _)
                 if has_ended || status.as_deref() == Some("cancelled") && !self.is_cancelled =>
             {
@@ -168,13 +167,13 @@ impl TaskRequest {
         TaskTurn::Next { questions: InputRequired::default(), pause }
     }
 
-    /// Takes an answer that is an error, or nothing at all.
+    /// Handles an error, or a result that is no object.
     fn failed(&mut self, answer: &Message) -> TaskTurn {
         let code = answer.part(MessagePart::Error).and_then(RpcError::code_of);
         match (self.asked, self.step) {
-            // The call has failed, which is what was asked for.
+            // The call has failed, and its error is the requested outcome.
             (Asked::ModernGet, task::RESULT) if code.is_some() => self.ended(answer, None),
-            // It is unknown, or has ended; in the client's era the latter is no error.
+            // The task is unknown or has ended; the latter is no error in the client's era.
             (Asked::ModernCancel, task::CANCEL) if code == Some(INVALID_PARAMS) => {
                 self.kept = Some(answer.clone());
                 self.again(task::GET, Duration::ZERO)
@@ -186,7 +185,7 @@ impl TaskRequest {
         }
     }
 
-    /// Takes how a modern server's task is doing whose result a legacy client waits for.
+    /// Handles the state of a modern server's task for whose result a legacy client waits.
     fn poll(&mut self, answer: &Message, doing: &ObjectMembers<'_>) -> TaskTurn {
         let part = |name| doing.get(name).unwrap_or("{}").to_owned();
         match doing.string("status").as_deref() {
@@ -230,15 +229,15 @@ impl TaskRequest {
         }
     }
 
-    /// Returns a legacy server's task that has ended with what came of it.
+    /// Returns a legacy server's completed task together with its outcome.
     fn ended(&mut self, answer: &Message, server_info: Option<&str>) -> TaskTurn {
         let task = self.kept.take().unwrap_or_else(|| answer.clone());
         let Some(members) = task.part(MessagePart::Result).and_then(ObjectMembers::read) else {
             return TaskTurn::Answer(answer.clone());
         };
         let mut told = modern_task(members);
-        // A tool that says of itself that it has failed has a result; in the legacy era, its task has
-        // failed all the same. Source: MCP 2025-11-25 and SEP-2663, "Task Status".
+        // A tool that reports a failure has a result, but in the legacy era its task has failed.
+        // Source: MCP 2025-11-25 and SEP-2663, "Task Status".
         let (status, name, value) =
             match (answer.part(MessagePart::Result), answer.part(MessagePart::Error)) {
                 (Some(result), _) => {
@@ -253,13 +252,13 @@ impl TaskRequest {
     }
 }
 
-/// Returns how long a server wants its clients to wait before they ask again.
+/// Returns the polling interval that a server requests.
 fn interval(task: &ObjectMembers<'_>) -> Duration {
     let ms = task.get("pollIntervalMs").and_then(|ms| ms.parse().ok());
     ms.map_or(POLL, Duration::from_millis).max(POLL_MIN)
 }
 
-/// Returns a modern server's error in the words of the legacy era.
+/// Translates a modern server's error to the legacy era.
 fn legacy_failure(answer: &Message) -> Message {
     match answer.part(MessagePart::Error) {
         Some(error) => legacy_error(answer, error, method::TOOLS_CALL),
@@ -268,12 +267,12 @@ fn legacy_failure(answer: &Message) -> Message {
 }
 
 fn refusal(error: &RpcError) -> Message {
-    // Whoever passes it on gives it the client's id.
+    // The caller replaces the id by that of the client.
     Message::parse_own(error.render(Some("0")))
         .unwrap_or_else(|_| Message::request(task::GET, None))
 }
 
-/// Returns how a modern server's task is doing in the words of the legacy era.
+/// Translates the state of a modern server's task to the legacy era.
 fn legacy_task(mut task: ObjectMembers<'_>) -> ObjectMembers<'_> {
     if task.get("result").is_some_and(task::has_failed)
         && task.string("status").as_deref() == Some("completed")
@@ -292,7 +291,7 @@ fn legacy_task(mut task: ObjectMembers<'_>) -> ObjectMembers<'_> {
     task
 }
 
-/// Returns how a legacy server's task is doing in the words of the modern era.
+/// Translates the state of a legacy server's task to the modern era.
 fn modern_task(mut task: ObjectMembers<'_>) -> ObjectMembers<'_> {
     rename(&mut task, "ttl", "ttlMs");
     rename(&mut task, "pollInterval", "pollIntervalMs");
@@ -300,7 +299,7 @@ fn modern_task(mut task: ObjectMembers<'_>) -> ObjectMembers<'_> {
         task.set("ttlMs", "null");
     }
     if task.string("status").as_deref() == Some("input_required") {
-        // Its questions come as requests, and only to who has a connection of its own.
+        // The questions are sent as requests, and only to a client with its own connection.
         task.set("inputRequests", "{}");
     }
     task
@@ -312,9 +311,9 @@ fn rename(members: &mut ObjectMembers<'_>, from: &str, to: &str) {
     }
 }
 
-/// Returns a call without a word of tasks, for a server whose client could not find them again.
+/// Returns a call without any mention of tasks, for a client that could not find them again.
 pub fn without_tasks(call: Message) -> Message {
-    // Some write the slash as `\/`.
+    // The slash may be escaped as `\/`, which ends in a slash as well.
     let is_taking = call.part(MessagePart::Meta).is_some_and(|meta| meta.contains("/tasks"));
     if !is_taking && !task::is_asked_for(&call) {
         return call;
@@ -325,14 +324,14 @@ pub fn without_tasks(call: Message) -> Message {
             let Some(capabilities) = meta.get(CAPABILITIES).map(str::to_owned) else { return };
             let Some(mut capabilities) = ObjectMembers::read(&capabilities) else { return };
             capabilities.edit_object("extensions", |extensions| drop(extensions.take(TASKS)));
-            // A request has to have some, if only none.
+            // A request must declare capabilities, even if there are none.
             meta.set(CAPABILITIES, capabilities.to_string());
         });
     })
 }
 
-/// Returns the result of a call that a modern server has made a task for a legacy client; nothing
-/// where it has answered at once.
+/// Returns the result of a call that a modern server turned into a task, for a legacy client.
+/// Returns `None` if the server answered at once.
 pub(super) fn legacy_created(result: &ObjectMembers<'_>) -> Option<String> {
     if result.string("resultType").as_deref() != Some("task") {
         return None;
@@ -347,8 +346,8 @@ pub(super) fn legacy_created(result: &ObjectMembers<'_>) -> Option<String> {
     Some(created.to_string())
 }
 
-/// Returns the result of a call that a legacy server has made a task for a modern client; nothing
-/// where it has answered at once.
+/// Returns the result of a call that a legacy server turned into a task, for a modern client.
+/// Returns `None` if the server answered at once.
 pub(super) fn modern_created(result: &str) -> Option<String> {
     let mut result = ObjectMembers::read(result)?;
     let task = result.take("task")?;

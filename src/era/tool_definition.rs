@@ -1,4 +1,4 @@
-//! The definition of a tool as clients of the other era take it.
+//! The translation of tool definitions for clients of the other era.
 
 use serde_json::value::RawValue;
 
@@ -6,13 +6,13 @@ use super::TaskSupport;
 use crate::protocol::{
     ObjectMembers,
     json_array::{LIST_ITEMS_MAX, all_items},
-    payloads::ListKind,
+    list_page::ListKind,
     task,
 };
 
-/// Takes out of a list of a modern server's tools what legacy clients do not take, or would take for
-/// something else, and says where tasks are carried as `support` says that each may be called as one:
-/// with such a server it is not said of a tool, but decided with each call.
+/// Removes the parts of a modern server's tool list that legacy clients reject or misread. If
+/// `support` allows tasks, marks every tool as callable as a task: in the modern era, the server
+/// decides with each call.
 pub(super) fn narrow(result: &mut ObjectMembers<'_>, support: TaskSupport) {
     edit(result, "\"outputSchema\"", leave_out_schema);
     match support {
@@ -24,8 +24,8 @@ pub(super) fn narrow(result: &mut ObjectMembers<'_>, support: TaskSupport) {
     }
 }
 
-/// Takes the word of whether a tool can be called as a task out of a list: the two eras mean
-/// different things by a task. Source: MCP 2025-11-25, `ToolExecution`, which 2026-07-28 has not.
+/// Removes the task support of tools from a list, because tasks differ between the two eras.
+/// Source: MCP 2025-11-25, `ToolExecution`, which 2026-07-28 lacks.
 pub(super) fn leave_out_tasks(result: &mut ObjectMembers<'_>) {
     edit(result, "\"taskSupport\"", |tool| {
         let mut is_told = false;
@@ -36,14 +36,14 @@ pub(super) fn leave_out_tasks(result: &mut ObjectMembers<'_>) {
     });
 }
 
-/// Returns a list of ours, JSON text of a result, as clients of the legacy era take it.
+/// Returns a list of metamcp, JSON text of a result, for clients of the legacy era.
 pub fn legacy_list(result: String, list: ListKind) -> String {
     edited(result, list, "\"outputSchema\"", |result| {
         edit(result, "\"outputSchema\"", leave_out_schema);
     })
 }
 
-/// Returns a list of ours, JSON text of a result, as clients of the modern era take it.
+/// Returns a list of metamcp, JSON text of a result, for clients of the modern era.
 pub fn modern_list(result: String, list: ListKind) -> String {
     edited(result, list, "\"taskSupport\"", leave_out_tasks)
 }
@@ -62,7 +62,7 @@ fn edited(
     members.to_string()
 }
 
-/// An output schema describes an object in the legacy era: clients drop a list with another one.
+/// Removes an output schema that describes no object: legacy clients would drop the whole list.
 fn leave_out_schema(tool: &mut ObjectMembers<'_>) -> bool {
     let describes_object = |schema: &str| {
         ObjectMembers::read(schema).and_then(|schema| schema.string("type")).as_deref()
@@ -72,8 +72,8 @@ fn leave_out_schema(tool: &mut ObjectMembers<'_>) -> bool {
     is_other && tool.take("outputSchema").is_some()
 }
 
-/// Changes the tools of a list, if it has the text `mark` anywhere. One that `change` does not change
-/// keeps every byte.
+/// Applies `change` to the tools of a list that contains the text `mark`. An unchanged tool keeps
+/// every byte.
 fn edit(
     result: &mut ObjectMembers<'_>,
     mark: &str,

@@ -1,7 +1,7 @@
-//! Claude Code: `.mcp.json` of a project, and the user's `.claude.json`, which has the servers of each
-//! project besides the user's own.
+//! The parser for Claude Code: `.mcp.json` of a project, and the user's `.claude.json`, which also
+//! declares the servers of each project.
 //!
-//! Pure. As examples in its documentation have it.
+//! Pure. Source: examples in its documentation.
 
 use serde_json::Value;
 
@@ -31,7 +31,7 @@ pub(super) fn read(
     found
 }
 
-/// Returns the table of servers. A plug-in's file may be that table itself.
+/// Returns the table of servers. The file of a plug-in may itself be that table.
 fn own(document: &Value) -> &Value {
     let is_server = |table: &Value| table["command"].is_string() || table["url"].is_string();
     let is_table = document

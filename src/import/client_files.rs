@@ -1,34 +1,34 @@
-//! Where clients keep their files.
+//! The paths of the clients' files.
 //!
-//! Pure: no place is looked at here. As the clients have it on Linux.
+//! Pure: no path is accessed here. The paths are those on Linux.
 
 use std::path::{Path, PathBuf};
 
 use super::{context::ImportContext, format::ImportFormat};
 
-/// What a place is below.
+/// The base directory of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileRoot {
     /// The home of the user.
     Home,
-    /// The directory of the user's configuration, `$XDG_CONFIG_HOME` or `.config` of the home.
+    /// The user's configuration directory: `$XDG_CONFIG_HOME`, or `.config` in the home.
     Config,
-    /// The current directory, if that is a project.
+    /// The current directory, if it is a project.
     Project,
 }
 
-/// Where a client keeps a file.
+/// The path of one client's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientFile {
-    /// Whose.
+    /// The format of the file.
     pub format: ImportFormat,
-    /// Below what.
+    /// The base directory.
     pub root: FileRoot,
-    /// The path from there.
+    /// The path relative to it.
     pub path: &'static str,
 }
 
-/// Returns all places, those of the user before those of a project.
+/// Returns all paths, those of the user before those of a project.
 pub fn places() -> impl Iterator<Item = ClientFile> {
     use FileRoot::{Config, Home, Project};
     use ImportFormat::{ClaudeCode, ClaudeDesktop, Codex, Cursor, OpenCode, VsCode, Windsurf};
@@ -58,17 +58,17 @@ pub fn places() -> impl Iterator<Item = ClientFile> {
     .map(|(format, root, path)| ClientFile { format, root, path })
 }
 
-/// Returns what is known of where the file at `path` belongs, an absolute path.
+/// Returns the user and project that the file at `path`, an absolute path, belongs to.
 pub fn context_of(path: &Path, home: Option<&Path>) -> ImportContext {
     let directory = path.parent().unwrap_or(path);
-    // Directories that hold nothing but a client's files are not the project.
+    // The parent of a client's own directory is the project.
     let is_clients = |name: &str| matches!(name, ".cursor" | ".vscode" | ".codex" | ".opencode");
     let name = directory.file_name().and_then(|name| name.to_str());
     let project: PathBuf = match directory.parent() {
         Some(parent) if name.is_some_and(is_clients) => parent.to_owned(),
         _ => directory.to_owned(),
     };
-    // What the user has for all projects belongs to none of them.
+    // A file that applies to all projects of the user belongs to no project.
     let is_users = home
         .is_some_and(|home| project == home || project.starts_with(home.join(".config")))
         || project.ends_with("User")

@@ -1,7 +1,7 @@
-//! Codex: `[mcp_servers.NAME]` of `config.toml`.
+//! The parser for Codex: `[mcp_servers.NAME]` of `config.toml`.
 //!
-//! Pure. As examples in its documentation have it: it knows no variables in texts, and has keys for
-//! them.
+//! Pure. Source: examples in its documentation. Codex has no variables in texts; separate keys name
+//! variables.
 
 use serde_json::Value;
 
@@ -65,6 +65,6 @@ fn way(entry: &mut ImportEntry<'_>) -> Result<ForeignTransport, String> {
 fn start_timeout_ms(entry: &mut ImportEntry<'_>) -> Option<u64> {
     let seconds = entry.take("startup_timeout_sec").and_then(|value| value.as_f64());
     let ms = entry.take("startup_timeout_ms").and_then(|value| value.as_u64());
-    // A number that is too large becomes the largest, and is refused later.
+    // A number out of range becomes the largest one, and is refused later.
     seconds.map(|seconds| (seconds * 1000.0) as u64).or(ms)
 }

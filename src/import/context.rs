@@ -1,26 +1,26 @@
-//! What is known of where a file belongs.
+//! The origin of a file and of its declarations.
 //!
 //! Pure.
 
 use super::format::ImportFormat;
 
-/// The directories that a file may mean without naming them.
+/// The directories that a file may refer to implicitly.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ImportContext {
     /// The home of its user, an absolute path.
     pub home: Option<String>,
-    /// The project that it is part of, an absolute path.
+    /// The project that contains it, an absolute path.
     pub project: Option<String>,
 }
 
-/// Where a server was declared.
+/// The origin of a server's declaration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeclarationOrigin {
-    /// By which client.
+    /// The client.
     pub format: ImportFormat,
-    /// In which file.
+    /// The file.
     pub file: String,
-    /// For which project, where one file declares servers for several.
+    /// The project, if one file declares servers for several.
     pub project: Option<String>,
 }
 

@@ -1,6 +1,6 @@
-//! The names under which secrets will be found, and what somebody has to put there.
+//! The names of imported credentials, and a description of each value.
 //!
-//! Pure. No value of a secret is kept beyond telling two of them apart, and none is ever shown.
+//! Pure. A secret value is kept only to detect equal ones, and is never shown.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,31 +11,31 @@ use crate::name::ServerName;
 pub struct ServerCredential {
     /// Its name.
     pub name: String,
-    /// What it has to hold, in words.
+    /// A description of its value.
     pub holds: String,
-    /// The file that holds it already.
+    /// The file that already contains it.
     pub file: Option<String>,
 }
 
 impl ServerCredential {
-    /// Returns the path of the file on a host with secrets in the usual place.
+    /// Returns the path of the file, by default below `/run/secrets`.
     pub(super) fn path(&self) -> String {
         self.file.clone().unwrap_or_else(|| format!("/run/secrets/{}", self.name))
     }
 }
 
-/// What makes two credentials the same one.
+/// The criterion for treating two credentials as one.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum CredentialIdentity {
     /// A value under a key.
     Value { key: String, value: String },
-    /// What a client asks for by an id.
+    /// A value that a client asks for, by its id.
     Input { file: String, id: String },
-    /// What is in a file.
+    /// The content of a file.
     File(String),
 }
 
-/// All credentials so far.
+/// All credentials assigned so far.
 #[derive(Default)]
 pub(super) struct CredentialNames {
     known: BTreeMap<CredentialIdentity, String>,
@@ -54,7 +54,7 @@ impl CredentialNames {
             return name.clone();
         }
         let (server, key) = (kebab(server.as_str()), kebab(key));
-        // What begins with the server's name says it already.
+        // A key with the server's name as prefix needs no second one.
         let base = match key == server || key.starts_with(&format!("{server}-")) {
             true => key,
             false => format!("{server}-{key}"),
@@ -71,13 +71,13 @@ impl CredentialNames {
     }
 }
 
-/// Returns a text in lower case, with one dash for all that is no letter or digit.
+/// Returns a text in lower case, with one dash for each run of other characters.
 fn kebab(text: &str) -> String {
     let words = text.split(|found: char| !found.is_ascii_alphanumeric());
     let words: Vec<String> =
         words.filter(|word| !word.is_empty()).map(str::to_ascii_lowercase).collect();
     let mut joined = words.join("-");
-    // Nobody wants to type more; it is told apart by a number where that is not enough.
+    // A bound on the length; a number distinguishes names that are equal after the cut.
     joined.truncate(60);
     joined
 }

@@ -1,6 +1,6 @@
-//! From the text of a file to a tree of values, whichever of the two notations it is in.
+//! The parsing of a file, JSON or TOML, into a tree of values.
 //!
-//! Pure. An error tells the place and never quotes the text, which may hold secrets.
+//! Pure. An error reports the position and never quotes the text, which may contain secrets.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::format::ImportFormat;
 use crate::config::defaults;
 
-/// Why nothing was read from a file.
+/// The reason why a file could not be imported.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ImportReadError {
     /// The file is larger than [`defaults::IMPORT_BYTES_MAX`].
@@ -24,7 +24,7 @@ pub enum ImportReadError {
         /// The column in characters, from 1.
         column: usize,
     },
-    /// It is no TOML.
+    /// It is not valid TOML.
     #[error("not TOML: line {line}, column {column}")]
     Toml {
         /// The line, from 1.
@@ -32,7 +32,7 @@ pub enum ImportReadError {
         /// The column in characters, from 1.
         column: usize,
     },
-    /// It says nothing of servers in a way that is known.
+    /// It contains no servers in a known form.
     #[error("no MCP servers are declared in it in a way that is known")]
     Unknown,
     /// There are more servers than [`defaults::IMPORT_SERVERS_MAX`].
@@ -41,7 +41,7 @@ pub enum ImportReadError {
 }
 
 impl ImportReadError {
-    /// What can be done about it.
+    /// Returns advice for the user.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::TooLarge => "Name the file in which only the servers are.",
@@ -56,7 +56,7 @@ impl ImportReadError {
     }
 }
 
-/// Reads a text as `format` writes it, or as it looks like, and returns which format that is.
+/// Parses a text in `format`, or in its detected format, and returns that format.
 pub(super) fn read(
     path: &Path,
     text: &str,
@@ -65,7 +65,7 @@ pub(super) fn read(
     if text.len() > defaults::IMPORT_BYTES_MAX {
         return Err(ImportReadError::TooLarge);
     }
-    // Editors may mark the beginning of a file; it means nothing.
+    // A byte order mark is ignored.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let is_toml = match format {
         Some(format) => format.is_toml(),
@@ -80,7 +80,7 @@ pub(super) fn read(
 }
 
 fn json(text: &str) -> Result<Value, ImportReadError> {
-    // What clients read and no more: comments, and a comma too many.
+    // Only the extensions that clients accept: comments and trailing commas.
     let options = ParseOptions {
         allow_comments: true,
         allow_trailing_commas: true,
@@ -112,7 +112,7 @@ fn toml(text: &str) -> Result<Value, ImportReadError> {
     Ok(of_toml(toml::Value::Table(table)))
 }
 
-/// Numbers that JSON cannot express are none that a server is declared with.
+/// Converts TOML to JSON. Numbers that JSON lacks do not occur in declarations of servers.
 fn of_toml(value: toml::Value) -> Value {
     match value {
         toml::Value::String(text) => Value::String(text),

@@ -1,4 +1,4 @@
-//! A server as a client declares it.
+//! A server as declared by a client.
 //!
 //! Pure.
 
@@ -7,28 +7,28 @@ use std::collections::BTreeMap;
 use super::{context::DeclarationOrigin, variable_syntax::ForeignText};
 use crate::config::LifecycleConfig;
 
-/// A server as a client declares it.
+/// A server as declared by a client.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ForeignServer {
-    /// What the client calls it.
+    /// The client's name for it.
     pub(super) name: String,
-    /// Where.
+    /// The origin of its declaration.
     pub(super) origin: DeclarationOrigin,
-    /// How it is reached, or why nobody can tell.
+    /// The transport, or the reason why it is unknown.
     pub(super) way: Result<ForeignTransport, String>,
-    /// The client does not use it.
+    /// Its client has disabled it.
     pub(super) is_disabled: bool,
-    /// How long it may take to start, in milliseconds.
+    /// The time limit for its start, in milliseconds.
     pub(super) start_timeout_ms: Option<u64>,
-    /// How long an idle connection to it is kept.
+    /// The time for which an idle connection is kept.
     pub(super) lifecycle: Option<LifecycleConfig>,
-    /// What the client asks its user for, by id: how it asks.
+    /// The prompts for the values that the client asks its user for, by id.
     pub(super) inputs: BTreeMap<String, String>,
-    /// What it says besides that has no counterpart here, each as words for `… is not taken over`.
+    /// The keys without a counterpart in metamcp, each worded for `… is not taken over`.
     pub(super) ignored: Vec<String>,
 }
 
-/// How a server is reached.
+/// The transport of a server.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum ForeignTransport {
     /// A program.
@@ -43,7 +43,7 @@ pub(super) enum ForeignTransport {
 }
 
 impl ForeignTransport {
-    /// Tells whether two are the same but for what they are handed: variables or headers.
+    /// Returns `true` if both differ at most in their variables or headers.
     pub(super) fn is_same_server(&self, other: &Self) -> bool {
         match (self, other) {
             (

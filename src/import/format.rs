@@ -1,10 +1,10 @@
-//! Whose file it is.
+//! The clients with a supported file format.
 
 use std::path::Path;
 
 use serde_json::Value;
 
-/// A client whose file is understood.
+/// A client with a supported file format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ImportFormat {
     /// `.mcp.json` of a project, or the user's `.claude.json` with the servers of each project.
@@ -24,7 +24,7 @@ pub enum ImportFormat {
 }
 
 impl ImportFormat {
-    /// All of them.
+    /// All formats.
     pub const ALL: [Self; 7] = [
         Self::ClaudeCode,
         Self::ClaudeDesktop,
@@ -35,7 +35,7 @@ impl ImportFormat {
         Self::OpenCode,
     ];
 
-    /// Returns the word for it on the command line, which also tells servers of one name apart.
+    /// Returns the command-line word, also used as a suffix for servers with equal names.
     pub fn word(self) -> &'static str {
         match self {
             Self::ClaudeCode => "claude-code",
@@ -48,7 +48,7 @@ impl ImportFormat {
         }
     }
 
-    /// Returns what the client is called.
+    /// Returns the display name of the client.
     pub fn client(self) -> &'static str {
         match self {
             Self::ClaudeCode => "Claude Code",
@@ -66,16 +66,16 @@ impl ImportFormat {
         Self::ALL.into_iter().find(|format| format.word() == word)
     }
 
-    /// Tells whether its files are TOML, and not JSON with comments.
+    /// Returns `true` for TOML files, and `false` for JSON with comments.
     pub fn is_toml(self) -> bool {
         self == Self::Codex
     }
 
-    /// Returns the format of a document in JSON, by what is in it and by the name of its file.
+    /// Detects the format of a JSON document by its content and its file name.
     pub(super) fn of_document(path: &Path, document: &Value) -> Option<Self> {
         let named = Self::of_path(path);
         if document["mcpServers"].is_object() {
-            // Four clients write the same, and only the name of the file tells which one.
+            // Four clients use the same form, so the file name decides.
             return Some(match named {
                 Some(named @ (Self::ClaudeDesktop | Self::Cursor | Self::Windsurf)) => named,
                 _ => Self::ClaudeCode,
@@ -94,7 +94,7 @@ impl ImportFormat {
         named
     }
 
-    /// Returns the format that files of this name have.
+    /// Returns the format of files with this name.
     fn of_path(path: &Path) -> Option<Self> {
         let name = path.file_name()?.to_str()?;
         let directory = path.parent().and_then(Path::file_name).and_then(|name| name.to_str());

@@ -1,6 +1,6 @@
-//! The member `mcpServers`, which Claude Desktop, Cursor and Windsurf have alike, and Claude Code too.
+//! The parser for `mcpServers`, common to Claude Desktop, Cursor, Windsurf and Claude Code.
 //!
-//! Pure. As examples in their documentation have it.
+//! Pure. Source: examples in their documentation.
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ use super::{
     variable_syntax::VariableSyntax,
 };
 
-/// Reads every server of a table.
+/// Reads all servers of a table.
 pub(super) fn read(
     servers: &Value,
     origin: &DeclarationOrigin,

@@ -1,8 +1,8 @@
-//! What other clients have declared, read from their files and written as our configuration.
+//! The conversion of other clients' declarations to a metamcp configuration.
 //!
-//! Pure: texts in, a text out. A file of another client is never written, and a secret in it never
-//! comes out: it becomes a reference, with words that say what is to be put there. One file for each
-//! format says where its servers are; `plan` makes one set of all of them.
+//! Pure: texts in, a text out. Files of other clients are never written. A secret in them is never
+//! printed: it becomes a reference, with a description of the value to store there. Each format has
+//! a file that finds its servers; `plan` combines them.
 
 mod claude_code;
 mod client_files;
@@ -38,14 +38,14 @@ pub(crate) use to_nix::name as nix_name;
 
 use crate::config::defaults;
 
-/// Reads the servers that a file declares.
+/// Returns the servers that a file declares.
 ///
-/// `path` is where the file is; its name tells whose it is where the content does not, unless `format`
-/// says so. The file itself is not touched.
+/// The name of the file at `path` decides its format if the content is ambiguous, unless `format`
+/// is given. The file itself is not accessed.
 ///
 /// # Errors
 ///
-/// [`ImportReadError`] when the text cannot be understood; it never quotes any of it.
+/// [`ImportReadError`] when the text cannot be parsed; the error never quotes the text.
 pub fn read(
     path: &Path,
     text: &str,

@@ -1,6 +1,6 @@
-//! OpenCode: `mcp` of `opencode.json`, or `mcp.servers` in its second version.
+//! The parser for OpenCode: `mcp` of `opencode.json`, or `mcp.servers` in its second version.
 //!
-//! Pure. As examples in its documentation have it.
+//! Pure. Source: examples in its documentation.
 
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ pub(super) fn read(
     context: &ImportContext,
 ) -> Vec<ForeignServer> {
     let table = &document["mcp"];
-    // A server may be called `servers`.
+    // A server may itself be called `servers`.
     let is_server = |table: &Value| table["command"].is_array() || table["url"].is_string();
     let table = match &table["servers"] {
         servers if servers.is_object() && !is_server(servers) => servers,
@@ -29,7 +29,7 @@ pub(super) fn read(
             let Some(mut entry) = ImportEntry::new(table, VariableSyntax::Braces, context) else {
                 return Some(server_members::unreadable(name, origin));
             };
-            // A file may do no more than to switch on or off what another one declares.
+            // A file may only enable or disable a server that another file declares.
             let is_switch = table
                 .as_object()
                 .is_some_and(|table| table.len() == 1 && table.contains_key("enabled"));

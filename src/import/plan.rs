@@ -1,4 +1,4 @@
-//! One set of servers, made of those of all files.
+//! The import plan: one set of servers from all files.
 //!
 //! Pure.
 
@@ -24,73 +24,73 @@ use crate::{
     redact::is_control,
 };
 
-/// How much of a client's name for a server is shown, in characters.
+/// The largest number of characters shown of a client's name for a server.
 const NAME_SHOWN_MAX: usize = 60;
 
-/// What was read, ready to be written.
+/// The imported servers, ready to be written.
 #[derive(Clone, Debug)]
 pub struct ImportPlan {
     /// The servers, in the order in which they were found.
     pub servers: Vec<ImportedServer>,
-    /// What is to be known of them.
+    /// The notes about the servers.
     pub notes: Vec<ImportNote>,
 }
 
-/// One server.
+/// One imported server.
 #[derive(Clone, Debug)]
 pub struct ImportedServer {
-    /// What it is called here.
+    /// Its name in metamcp.
     pub name: ServerName,
-    /// Where it was declared.
+    /// The origins of its declarations.
     pub origins: Vec<DeclarationOrigin>,
-    /// Whether it is used.
+    /// Its usability.
     pub state: ImportState,
     pub(super) converted: ConvertedServer,
 }
 
-/// Whether a server is used.
+/// The usability of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ImportState {
-    /// It is.
+    /// It is used.
     Active,
-    /// Its client does not use it: it is written as a comment.
+    /// Its client has disabled it: it is written as a comment.
     Disabled,
-    /// It cannot be as it was declared, and is written as a comment: the reason.
+    /// It is invalid as declared, and written as a comment, with this reason.
     Refused(String),
 }
 
-/// Something that is to be known.
+/// A note for the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImportNote {
-    /// What kind of thing.
+    /// The kind of the note.
     pub kind: ImportNoteKind,
-    /// The server, as it is called here, or as its client calls it if it is not here.
+    /// The server: its name in metamcp, or the client's name if it is not imported.
     pub server: String,
-    /// What, in words.
+    /// The text of the note.
     pub text: String,
 }
 
-/// What a note is about.
+/// The kind of a note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImportNoteKind {
-    /// The server has another name now.
+    /// The server has a new name.
     Renamed,
-    /// It was declared more than once.
+    /// The server was declared more than once.
     Merged,
-    /// It is this service itself.
+    /// The declaration refers to metamcp itself.
     LeftOut,
-    /// Its client does not use it.
+    /// Its client has disabled the server.
     Disabled,
-    /// It cannot be as it was declared.
+    /// The server is invalid as declared.
     Refused,
-    /// Something of it is another thing than it was.
+    /// A value differs from the declaration.
     Changed,
-    /// Something that its client says of it has no counterpart.
+    /// A key of the declaration has no counterpart.
     Ignored,
 }
 
 impl ImportNoteKind {
-    /// Returns the word for it in JSON.
+    /// Returns the name in the JSON report.
     pub fn word(self) -> &'static str {
         match self {
             Self::Renamed => "renamed",
@@ -104,7 +104,7 @@ impl ImportNoteKind {
     }
 }
 
-/// Makes one set of servers.
+/// Combines servers into one plan.
 pub fn import(found: Vec<ForeignServer>) -> ImportPlan {
     let mut notes = Vec::new();
     let groups = merge(found, &mut notes);
@@ -135,7 +135,7 @@ pub fn import(found: Vec<ForeignServer>) -> ImportPlan {
                 );
             }
             ImportState::Refused(reason) => {
-                note(ImportNoteKind::Refused, format!("{reason}; it is a comment"))
+                note(ImportNoteKind::Refused, format!("{reason}; it is a comment"));
             }
         }
         for change in &converted.changes {
@@ -151,7 +151,7 @@ pub fn import(found: Vec<ForeignServer>) -> ImportPlan {
 }
 
 impl ImportPlan {
-    /// Returns the credentials that the servers in use refer to, with these servers.
+    /// Returns the credentials of the active servers, each with its servers.
     pub fn credentials(&self) -> Vec<(&ServerCredential, Vec<&ImportedServer>)> {
         let mut needed: Vec<(&ServerCredential, Vec<&ImportedServer>)> = Vec::new();
         for server in self.active() {
@@ -165,8 +165,8 @@ impl ImportPlan {
         needed
     }
 
-    /// Returns the variables of the service's environment that the servers in use refer to, with the
-    /// names of these servers.
+    /// Returns the environment variables that the active servers refer to, each with the names of
+    /// its servers.
     pub fn variables(&self) -> BTreeMap<&str, Vec<&str>> {
         let mut needed: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for server in self.active() {
@@ -177,12 +177,12 @@ impl ImportPlan {
         needed
     }
 
-    /// Returns the servers that are used.
+    /// Returns the active servers.
     pub fn active(&self) -> impl Iterator<Item = &ImportedServer> {
         self.servers.iter().filter(|server| server.state == ImportState::Active)
     }
 
-    /// Returns the files that servers were read from, each once.
+    /// Returns the files that contain the servers, without duplicates.
     pub fn sources(&self) -> Vec<(&'static str, &str)> {
         let mut sources = Vec::new();
         for origin in self.servers.iter().flat_map(|server| &server.origins) {
@@ -195,10 +195,10 @@ impl ImportPlan {
     }
 }
 
-/// A server, where it was declared, and what is to be said of its being declared more than once.
+/// A server, the origins of its declarations, and the notes about duplicates.
 type Group = (ForeignServer, Vec<DeclarationOrigin>, Vec<String>);
 
-/// Makes one of what is declared several times, and leaves out what is this service itself.
+/// Merges duplicate declarations, and omits metamcp itself.
 fn merge(found: Vec<ForeignServer>, notes: &mut Vec<ImportNote>) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     for foreign in found {
@@ -218,7 +218,7 @@ fn merge(found: Vec<ForeignServer>, notes: &mut Vec<ImportNote>) -> Vec<Group> {
                 false => format!(" as {}", quoted(&foreign.name)),
             };
             said.push(format!("also declared{name} in {}", foreign.origin));
-            // It is used if anybody uses it.
+            // It is active if one of the declarations is active.
             known.is_disabled &= foreign.is_disabled;
             origins.push(foreign.origin);
             continue;
@@ -243,7 +243,7 @@ fn merge(found: Vec<ForeignServer>, notes: &mut Vec<ImportNote>) -> Vec<Group> {
     groups
 }
 
-/// Tells whether a server is this service: at our address, or by the bridge to it.
+/// Returns `true` if a server is metamcp itself, at its default address or through its bridge.
 fn is_ourselves(way: &ForeignTransport) -> bool {
     match way {
         ForeignTransport::Endpoint { url, .. } => url
@@ -258,7 +258,7 @@ fn is_ourselves(way: &ForeignTransport) -> bool {
     }
 }
 
-/// Gives a program of a project that is named by a path from there the directory that is meant.
+/// Sets the project as working directory of a program with relative paths.
 fn at_home(foreign: &mut ForeignServer) {
     let Ok(ForeignTransport::Program { command, args, cwd, .. }) = &mut foreign.way else { return };
     let Some(project) = &foreign.origin.project else { return };
@@ -277,11 +277,11 @@ fn at_home(foreign: &mut ForeignServer) {
     }
 }
 
-/// Returns a name that follows our grammar and that nobody has.
+/// Returns an unused name that follows the grammar of server names.
 fn name(foreign: &ForeignServer, taken: &BTreeSet<ServerName>) -> ServerName {
     let base = legal(&foreign.name);
     let client = foreign.origin.format.word();
-    // Names of a format's word and a number are never used up.
+    // The names with a suffix and a number are never exhausted.
     let candidates = std::iter::once((base.clone(), String::new()))
         .chain(std::iter::once((base.clone(), format!("-{client}"))))
         .chain((2..).map(|n| (base.clone(), format!("-{client}-{n}"))));
@@ -293,12 +293,12 @@ fn name(foreign: &ForeignServer, taken: &BTreeSet<ServerName>) -> ServerName {
     legal.find(|name| !taken.contains(name)).expect("there are more numbers than servers")
 }
 
-/// Returns the nearest text that is a server's name.
+/// Returns the nearest valid server name.
 fn legal(text: &str) -> String {
     let mut name = String::new();
     for found in text.chars() {
         let found = if found.is_ascii_alphanumeric() || found == '_' { found } else { '-' };
-        // Two in a row say no more than one.
+        // A run of separators becomes one separator.
         if found.is_ascii_alphanumeric() || !name.ends_with(['-', '_']) {
             name.push(found);
         }
@@ -307,7 +307,7 @@ fn legal(text: &str) -> String {
     if name.is_empty() { "server".to_owned() } else { name.to_owned() }
 }
 
-/// Tells whether a server can be used, by what our own loader says of it.
+/// Returns whether a server is usable, as metamcp's own loader judges it.
 fn state(
     foreign: &ForeignServer,
     name: &ServerName,
@@ -328,7 +328,7 @@ fn state(
     }
 }
 
-/// Returns a name of somebody else's on one line.
+/// Returns a foreign name on one line, shortened.
 fn shown(text: &str) -> String {
     let text: String = text.chars().take(NAME_SHOWN_MAX).collect();
     text.replace(is_control, " ")

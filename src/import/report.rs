@@ -1,4 +1,4 @@
-//! What is said of an import: in comments, in words, as JSON.
+//! The report of an import: as comments, as text, and as JSON.
 //!
 //! Pure.
 
@@ -12,16 +12,16 @@ use super::{
 };
 use crate::redact::is_control;
 
-/// Where what is written is to be kept.
+/// The destination of the imported configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReportTarget {
-    /// In a configuration file.
+    /// A configuration file.
     File,
-    /// In a module of NixOS.
+    /// A NixOS module.
     Module,
 }
 
-/// Returns the lines at the head of what is written.
+/// Returns the lines of the header comment.
 pub(super) fn head(import: &ImportPlan, place: ReportTarget) -> Vec<String> {
     let mut lines = vec!["Written by `metamcp import`, which read".to_owned()];
     for (client, file) in import.sources() {
@@ -37,7 +37,7 @@ pub(super) fn head(import: &ImportPlan, place: ReportTarget) -> Vec<String> {
     lines
 }
 
-/// Says which credentials are to be made.
+/// Lists the credentials to create.
 fn credentials(import: &ImportPlan, place: ReportTarget) -> Vec<String> {
     let needed = import.credentials();
     if needed.is_empty() {
@@ -66,7 +66,7 @@ fn credentials(import: &ImportPlan, place: ReportTarget) -> Vec<String> {
     lines
 }
 
-/// Says which variables are to be set.
+/// Lists the variables to set.
 fn variables(import: &ImportPlan, place: ReportTarget) -> Vec<String> {
     let needed = import.variables();
     if needed.is_empty() {
@@ -83,7 +83,7 @@ fn variables(import: &ImportPlan, place: ReportTarget) -> Vec<String> {
     lines
 }
 
-/// Says which programs the servers look for. A service has few in its path on NixOS.
+/// Lists the programs that the servers need: on NixOS, the path of a service has few.
 fn programs(import: &ImportPlan, place: ReportTarget) -> Vec<String> {
     let mut programs: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for server in import.active() {
@@ -102,12 +102,12 @@ fn programs(import: &ImportPlan, place: ReportTarget) -> Vec<String> {
     std::iter::once(what).chain(lines).collect()
 }
 
-/// Returns the program that is looked for to start a server.
+/// Returns the program that starts a server, if it is found by its name.
 pub(super) fn program(server: &ImportedServer) -> Option<String> {
     let find = |key| server.converted.settings.iter().find(|(known, _)| *known == key);
     let (_, ServerSetting::Text(command)) = find("command")? else { return None };
     let program = match find("args") {
-        // What a shell is to start stands in its script.
+        // The script of a shell contains the program.
         Some((_, ServerSetting::List(args))) if command == "/bin/sh" => {
             args.get(1)?.strip_prefix("exec ")?.split(' ').next()?
         }
@@ -116,7 +116,7 @@ pub(super) fn program(server: &ImportedServer) -> Option<String> {
     (!program.contains(['/', '"', '\''])).then(|| program.to_owned())
 }
 
-/// Returns the lines above one server.
+/// Returns the comment lines above one server.
 pub(super) fn about(import: &ImportPlan, server: &ImportedServer) -> Vec<String> {
     let mut lines: Vec<String> = server.origins.iter().map(ToString::to_string).collect();
     let name = server.name.as_str();
@@ -127,13 +127,13 @@ pub(super) fn about(import: &ImportPlan, server: &ImportedServer) -> Vec<String>
     lines
 }
 
-/// Returns a text on one line.
+/// Returns a text on one line, with control characters replaced.
 pub(super) fn one_line(text: &str) -> String {
     text.replace(is_control, " ")
 }
 
 impl ImportPlan {
-    /// Returns what somebody has to know and to do, each on a line; for NixOS if `is_nix`.
+    /// Returns the notes and tasks for the user, one per line; for NixOS if `is_nix`.
     pub fn to_text(&self, is_nix: bool) -> String {
         let place = if is_nix { ReportTarget::Module } else { ReportTarget::File };
         let mut lines = Vec::new();
@@ -146,7 +146,7 @@ impl ImportPlan {
         lines.iter().map(|line| format!("{}\n", one_line(line))).collect()
     }
 
-    /// Returns everything, for programs.
+    /// Returns the whole plan as JSON.
     pub fn to_json(&self) -> Value {
         let servers: Vec<Value> = self.servers.iter().map(server).collect();
         let credentials: Vec<Value> = self

@@ -1,8 +1,8 @@
-//! What is taken for a secret: rather too much than too little.
+//! The detection of secrets; it prefers false positives to false negatives.
 //!
 //! Pure.
 
-/// Parts of a name that say so. The first five are those that the NixOS module looks for.
+/// The parts of a secret's name. The first five are those that the NixOS module looks for.
 const IN_NAMES: [&str; 12] = [
     "AUTHORIZATION",
     "KEY",
@@ -18,18 +18,17 @@ const IN_NAMES: [&str; 12] = [
     "SIGNATURE",
 ];
 
-/// Whole words of a name that say so.
+/// The words of a secret's name.
 const WORDS: [&str; 9] = ["AUTH", "PAT", "PASS", "PW", "PWD", "PIN", "DSN", "JWT", "OTP"];
 
-/// Whole words that say that a number is meant, as in `MAX_TOKENS`.
+/// The words that indicate a number, as in `MAX_TOKENS`.
 const OF_NUMBERS: [&str; 9] =
     ["TOKENS", "MAX", "MIN", "LIMIT", "COUNT", "SIZE", "LENGTH", "TTL", "TIMEOUT"];
 
-/// Whole words that say that a path is meant, as in `KEY_FILE`.
+/// The words that indicate a path, as in `KEY_FILE`.
 const OF_PATHS: [&str; 5] = ["FILE", "PATH", "DIR", "DIRECTORY", "CREDENTIALS"];
 
-/// How tokens begin that are given out by whom they are for.
-/// Ours: beginnings that those who give tokens out are known by.
+/// The prefixes of tokens that well-known issuers use.
 const BEGINNINGS: [&str; 48] = [
     "sk-",
     "sk_",
@@ -81,24 +80,24 @@ const BEGINNINGS: [&str; 48] = [
     "-----BEGIN",
 ];
 
-/// How the value of an `Authorization` header begins.
+/// The prefixes of an `Authorization` header's value.
 pub(super) const SCHEMES: [&str; 6] =
     ["Bearer ", "bearer ", "Basic ", "Token ", "token ", "ApiKey "];
 
-/// What stands for a secret in a URL that is shown. No URL has such a character.
+/// The placeholder for a secret in a displayed URL. No URL contains this character.
 pub(super) const HIDDEN: &str = "…";
 
-/// The shortest run of characters that can be random enough, in characters. Ours: 20 letters and
-/// digits hold more than 100 bits.
+/// The shortest part that can be random, in characters. 20 random letters and digits have more than
+/// 100 bits.
 const RUN_MIN: usize = 20;
 
-/// The shortest hexadecimal number that is taken for a secret, in digits. Ours: 128 bits.
+/// The shortest hexadecimal number that counts as a secret, in digits: 128 bits.
 const HEX_MIN: usize = 32;
 
-/// How many bits a character of a random text has at least, as far as such a short text tells.
+/// The smallest entropy of a random text, in bits per character, estimated from a short text.
 const BITS_MIN: f64 = 3.5;
 
-/// Splits a name into its words, upper case: at what is no letter or digit, and before a capital.
+/// Splits a name into upper-case words, at each separator and before each capital letter.
 fn words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut was_lower = false;
@@ -117,14 +116,14 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// Tells whether what is called `name` is a secret by its name.
+/// Returns `true` if `name` is the name of a secret.
 pub(super) fn is_secret_name(name: &str) -> bool {
     let upper = name.to_ascii_uppercase();
     IN_NAMES.iter().any(|part| upper.contains(part))
         || words(name).iter().any(|word| WORDS.contains(&word.as_str()))
 }
 
-/// Tells whether `value`, which is called `name`, is to be kept out of a file.
+/// Returns `true` if `value`, called `name`, must not be written to a file.
 pub(super) fn is_secret(name: &str, value: &str) -> bool {
     if value.trim().is_empty() {
         return false;
@@ -143,13 +142,13 @@ pub(super) fn is_secret(name: &str, value: &str) -> bool {
     !(is_switch || is_number && is_of(&OF_NUMBERS) || is_path && is_of(&OF_PATHS))
 }
 
-/// Tells whether a value is a secret by what it looks like, whatever it is called.
+/// Returns `true` if a value looks like a secret, independent of its name.
 pub(super) fn looks_secret(value: &str) -> bool {
     if SCHEMES.iter().any(|scheme| value.starts_with(scheme)) {
         return true;
     }
     let has_beginning = |part: &str| {
-        // Of one that is no longer, nothing is left to be guessed.
+        // A prefix without at least eight more characters is not a token.
         BEGINNINGS
             .iter()
             .any(|beginning| part.strip_prefix(beginning).is_some_and(|rest| rest.len() >= 8))
@@ -165,17 +164,17 @@ pub(super) fn looks_secret(value: &str) -> bool {
         || is_random(value)
 }
 
-/// Tells whether a text has a URL in it that names a user with a password.
+/// Returns `true` if a text contains a URL with a user and a password.
 fn has_password(value: &str) -> bool {
     value.split("://").skip(1).any(|rest| {
         let end = rest.find(['/', '?', '#', ' ']).unwrap_or(rest.len());
-        // A password may have a slash, which a URL then must not have; people write it all the same.
+        // Passwords may contain an unescaped slash, although a URL does not permit it.
         let user = rest[..end].rsplit_once('@').or_else(|| rest.rsplit_once('@'));
         user.is_some_and(|(user, _)| user.split_once(':').is_some_and(|(_, word)| !word.is_empty()))
     })
 }
 
-/// Tells whether a text has a URL in it whose query names a secret.
+/// Returns `true` if a text contains a URL whose query has a secret parameter.
 fn query_is_secret(value: &str) -> bool {
     let query = value.split_once("://").and_then(|(_, rest)| rest.split_once('?'));
     query.is_some_and(|(_, query)| {
@@ -186,14 +185,14 @@ fn query_is_secret(value: &str) -> bool {
     })
 }
 
-/// Tells whether a text has a part that looks as if a machine had thrown dice for it.
+/// Returns `true` if a text has a part that looks randomly generated.
 fn is_random(value: &str) -> bool {
     let is_part = |found: char| found.is_ascii_alphanumeric() || matches!(found, '_' | '-' | '+');
     let mut at = 0;
     value.split(|found: char| !is_part(found)).any(|part| {
         let before = &value[..at];
         at += part.len() + value[at + part.len()..].chars().next().map_or(0, char::len_utf8);
-        // Digests and commits, which pin what is run, are no secrets.
+        // Digests and commit hashes, which pin a version, are not secrets.
         let is_pin =
             before.ends_with("sha256:") || before.ends_with("sha512:") || before.ends_with('@');
         !is_pin && part_is_random(part)
@@ -217,7 +216,7 @@ fn part_is_random(part: &str) -> bool {
         && bits_per_character(part) >= BITS_MIN
 }
 
-/// Returns Shannon's entropy of the characters of `part`.
+/// Returns the Shannon entropy of the characters of `part`.
 fn bits_per_character(part: &str) -> f64 {
     let mut counts = [0_u32; 256];
     part.bytes().for_each(|byte| counts[usize::from(byte)] += 1);

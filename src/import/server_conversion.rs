@@ -1,4 +1,4 @@
-//! From what a client declares to what stands in our configuration.
+//! The conversion of one declared server to a server of the metamcp configuration.
 //!
 //! Pure.
 
@@ -24,22 +24,22 @@ pub(super) enum ServerSetting {
     Table(BTreeMap<String, String>),
 }
 
-/// What stands in our configuration of one server.
+/// The configuration of one server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ConvertedServer {
-    /// The keys, in the order in which they are written.
+    /// The keys, in the order of output.
     pub(super) settings: Vec<(&'static str, ServerSetting)>,
-    /// Why it cannot be used as it stands there.
+    /// The reason why it cannot be used.
     pub(super) refused: Option<String>,
-    /// What it refers to.
+    /// The credentials that it refers to.
     pub(super) credentials: Vec<ServerCredential>,
-    /// The variables of the service's environment that it refers to.
+    /// The environment variables of the service that it refers to.
     pub(super) variables: BTreeSet<String>,
-    /// What is another thing than it was, in words.
+    /// The differences from the declaration, in words.
     pub(super) changes: Vec<String>,
 }
 
-/// Converts one server, which will be called `name`.
+/// Converts one server, which gets the name `name`.
 pub(super) fn convert(
     foreign: &ForeignServer,
     name: &ServerName,
@@ -65,7 +65,7 @@ struct Converter<'a> {
 }
 
 impl Converter<'_> {
-    /// Keeps the first reason.
+    /// Records a reason for refusal; the first one counts.
     fn refuse(&mut self, reason: String) {
         self.out.refused.get_or_insert(reason);
     }
@@ -117,7 +117,7 @@ impl Converter<'_> {
         }
     }
 
-    /// Returns program and arguments: as they are, or for a shell that puts variables into them.
+    /// Returns the program and its arguments, or a shell command that expands variables in them.
     fn command_line(
         &mut self,
         command: &ForeignText,
@@ -160,7 +160,7 @@ impl Converter<'_> {
         ("/bin/sh".to_owned(), vec!["-c".to_owned(), line])
     }
 
-    /// Returns the name of a variable of the child that holds `value`.
+    /// Returns the name of an environment variable of the child that holds `value`.
     fn variable(
         &mut self,
         key: &str,
@@ -168,7 +168,7 @@ impl Converter<'_> {
         variables: &mut BTreeMap<String, String>,
     ) -> String {
         let reference = self.reference(key, value, true);
-        // The name of a variable of the client is a good one as it is.
+        // The name of the client's own variable is suitable.
         let base = match &value.0[..] {
             [TextPiece::Variable { name, .. }] => name.clone(),
             _ => shell_arguments::variable(key),
@@ -205,7 +205,7 @@ impl Converter<'_> {
         self.set("headers", ServerSetting::Table(table));
     }
 
-    /// Returns a value of `env` or `headers`: a literal, or a reference to where it will be.
+    /// Returns a value of `env` or `headers`: a literal, or a reference to a stored value.
     fn reference(&mut self, key: &str, value: &ForeignText, must_be_reference: bool) -> String {
         if let Some(word) = value.foreign() {
             self.refuse(format!("it uses `${{{word}}}`, which only {} understands", self.client()));
@@ -260,7 +260,7 @@ impl Converter<'_> {
                 None,
             );
         };
-        // A literal that reads like a reference would be taken for one.
+        // A literal in the form of a reference would be misread as one.
         let is_misread = text.starts_with("credential:") || text.starts_with("env:");
         if must_be_reference || is_misread || is_secret(key, text) || line_has_secret(text) {
             let holds = match key.strip_prefix(shell_arguments::NAMELESS) {
@@ -293,7 +293,7 @@ impl Converter<'_> {
         reference
     }
 
-    /// Sets what is said of times.
+    /// Sets the keys with durations.
     fn times(&mut self) {
         if let Some(ms) = self.foreign.start_timeout_ms {
             self.set("start_timeout", ServerSetting::Text(duration(ms)));
@@ -316,7 +316,7 @@ impl Converter<'_> {
     }
 }
 
-/// A name that every shell takes, and no text that somebody has put in the place of one.
+/// Returns `true` for names that every shell accepts; a secret in place of a name is rejected.
 fn is_variable(name: &str) -> bool {
     let is_part = |found: char| found.is_ascii_alphanumeric() || found == '_';
     name.chars().all(is_part) && name.starts_with(|found: char| !found.is_ascii_digit())
@@ -329,7 +329,7 @@ fn duration(ms: u64) -> String {
     }
 }
 
-/// Says what a value of several parts is made of, and of texts no more than a scheme.
+/// Describes the parts of a composite value; literal text is omitted, except a scheme.
 fn in_words(value: &ForeignText) -> String {
     let words: Vec<String> = value
         .0
@@ -346,7 +346,7 @@ fn in_words(value: &ForeignText) -> String {
     format!("{}, together", words.join(" and "))
 }
 
-/// Returns a URL as it may be shown: with variables by their names, and without secrets.
+/// Returns a URL for display: with the names of variables, and without secrets.
 fn shown_url(url: &ForeignText) -> String {
     let whole: String = url
         .0
@@ -360,7 +360,7 @@ fn shown_url(url: &ForeignText) -> String {
     let (scheme, rest) = whole.split_once("://").unwrap_or(("", &whole));
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (mut authority, rest) = (rest[..end].to_owned(), &rest[end..]);
-    // A password may have a slash; then what follows is no path.
+    // A password may contain a slash; then the rest is not a path.
     let mut rest = rest.to_owned();
     if let Some(at) = rest.rfind('@')
         && looks_secret(&whole)
@@ -390,7 +390,7 @@ fn shown_url(url: &ForeignText) -> String {
         }
         shown.push_str(border);
     }
-    // What was not understood as a URL is not shown at all.
+    // If a secret remains, nothing of the URL is shown.
     match looks_secret(&shown) {
         true => HIDDEN.to_owned(),
         false => shown,

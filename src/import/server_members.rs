@@ -1,4 +1,4 @@
-//! The members of one server's table, taken out one by one, so that what is left over is known.
+//! The members of one server's table, removed one by one, so that unknown members remain.
 //!
 //! Pure.
 
@@ -13,11 +13,11 @@ use super::{
 };
 use crate::config::LifecycleConfig;
 
-/// What stands in such tables and needs no counterpart here.
+/// The members that need no counterpart.
 const HARMLESS: [&str; 8] =
     ["type", "transport", "transportType", "description", "gallery", "version", "icon", "source"];
 
-/// The members of one server's table that nobody has taken yet.
+/// The remaining members of one server's table.
 pub(super) struct ImportEntry<'a> {
     rest: Map<String, Value>,
     syntax: VariableSyntax,
@@ -35,7 +35,7 @@ impl<'a> ImportEntry<'a> {
         Some(Self { rest, syntax, context })
     }
 
-    /// Takes out a member, whatever it is.
+    /// Removes a member of any type.
     pub(super) fn take(&mut self, key: &str) -> Option<Value> {
         self.rest.remove(key)
     }
@@ -44,7 +44,7 @@ impl<'a> ImportEntry<'a> {
         ForeignText::read(text, self.syntax, self.context)
     }
 
-    /// Takes out a text under the first of `keys` that is there.
+    /// Removes and returns the first text under one of `keys`.
     pub(super) fn text(&mut self, keys: &[&str]) -> Result<Option<ForeignText>, String> {
         for key in keys {
             match self.take(key) {
@@ -56,7 +56,7 @@ impl<'a> ImportEntry<'a> {
         Ok(None)
     }
 
-    /// Takes out a list of texts.
+    /// Removes and returns a list of texts.
     pub(super) fn list(&mut self, key: &str) -> Result<Vec<ForeignText>, String> {
         match self.take(key) {
             None => Ok(Vec::new()),
@@ -69,14 +69,14 @@ impl<'a> ImportEntry<'a> {
         }
     }
 
-    /// Takes out a table of texts, under the first of `keys` that is there.
+    /// Removes and returns the first table of texts under one of `keys`.
     pub(super) fn table(&mut self, keys: &[&str]) -> Result<BTreeMap<String, ForeignText>, String> {
         for key in keys {
             let Some(found) = self.take(key) else { continue };
             let Value::Object(members) = found else {
                 return Err(format!("its `{key}` is no table"));
             };
-            // One that is null is not set.
+            // A null member counts as not set.
             let members = members.iter().filter(|(_, value)| !value.is_null());
             let read =
                 |(name, value): (&String, &Value)| Some((name.clone(), self.read(&scalar(value)?)));
@@ -86,12 +86,12 @@ impl<'a> ImportEntry<'a> {
         Ok(BTreeMap::new())
     }
 
-    /// Takes out a switch; what is none is off.
+    /// Removes a boolean; another type counts as `false`.
     pub(super) fn is_on(&mut self, key: &str) -> bool {
         self.take(key) == Some(Value::Bool(true))
     }
 
-    /// Takes out the way in which most clients declare one.
+    /// Removes the transport, in the form that most clients use.
     pub(super) fn take_transport(&mut self) -> Result<ForeignTransport, String> {
         let url = self.text(&["url", "serverUrl", "baseUrl", "httpUrl"])?;
         let command = self.text(&["command"])?;
@@ -109,7 +109,7 @@ impl<'a> ImportEntry<'a> {
         }
     }
 
-    /// Takes out what belongs to a program.
+    /// Removes the members of a program.
     pub(super) fn program(&mut self, command: ForeignText) -> Result<ForeignTransport, String> {
         let args = self.list("args")?;
         let env = self.table(&["env"])?;
@@ -117,7 +117,7 @@ impl<'a> ImportEntry<'a> {
         Ok(ForeignTransport::Program { command, args, env, cwd })
     }
 
-    /// Takes out for how long a connection is kept: a word, or a table with the word and a time.
+    /// Removes the lifecycle: a word, or a table with the word and a time.
     fn lifecycle(&mut self) -> Option<LifecycleConfig> {
         let found = self.take("lifecycle")?;
         let mode = found.as_str().or_else(|| found["mode"].as_str())?;
@@ -129,7 +129,7 @@ impl<'a> ImportEntry<'a> {
         }
     }
 
-    /// Makes a server of what was taken out, and notes what was not.
+    /// Returns the server, with the names of the remaining members.
     pub(super) fn finish(
         mut self,
         name: &str,
@@ -156,7 +156,7 @@ impl<'a> ImportEntry<'a> {
     }
 }
 
-/// Returns a server of which nothing can be understood.
+/// Returns a server whose declaration is not a table.
 pub(super) fn unreadable(name: &str, origin: &DeclarationOrigin) -> ForeignServer {
     ForeignServer {
         name: name.to_owned(),
@@ -170,21 +170,21 @@ pub(super) fn unreadable(name: &str, origin: &DeclarationOrigin) -> ForeignServe
     }
 }
 
-/// Returns the header with which a token is sent.
+/// Returns the `Authorization` header for a token.
 pub(super) fn bearer(token: ForeignText) -> ForeignText {
     let mut header = ForeignText::plain("Bearer ");
     token.0.into_iter().for_each(|piece| header.push(piece));
     header
 }
 
-/// Returns a key as it may be shown: a word, and not whatever somebody has put there.
+/// Returns a key for display: a word, or a placeholder if it may contain a secret.
 fn shown(key: &str) -> String {
     let is_word = key.len() <= 40
         && key.chars().all(|found| found.is_ascii_alphabetic() || matches!(found, '_' | '-'));
     if is_word { format!("`{key}`") } else { "a key of an odd name".to_owned() }
 }
 
-/// Returns a text, or what else is written like one.
+/// Returns a text, a number or a boolean as text.
 fn scalar(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),

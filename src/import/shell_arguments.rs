@@ -1,26 +1,26 @@
-//! A command line with parts that must not stand in it, written for a shell that puts them there.
+//! The shell command for arguments that contain secrets or variables.
 //!
-//! Pure. Arguments know no references, and everybody on the host can read them while a program runs.
-//! So a secret becomes a variable of the child, whose value is a reference.
+//! Pure. Arguments cannot contain references, and every user of the host can read them while a
+//! program runs. So a secret becomes a variable of the child, with a reference as its value.
 
 use super::{
     secret_detection::{is_secret, is_secret_name, looks_secret},
     variable_syntax::{ForeignText, TextPiece},
 };
 
-/// What an argument is called that nothing gives a name, with its place among them, from 1.
+/// The prefix for the name of an unnamed argument, followed by its position from 1.
 pub(super) const NAMELESS: &str = "ARGUMENT_";
 
 /// A part of an argument.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ArgumentPart {
-    /// What stands for itself.
+    /// Literal text.
     Text(String),
-    /// What the variable will hold that is called like this, or nearly.
+    /// A value for a variable, named after its key.
     Value {
-        /// What it is for, as far as the arguments tell.
+        /// The name of the value, as the arguments indicate it.
         key: String,
-        /// What it holds.
+        /// The value.
         value: ForeignText,
     },
 }
@@ -30,7 +30,7 @@ pub(super) fn parts(flag: Option<&str>, argument: &ForeignText, index: usize) ->
     let is_flag = argument.as_plain().is_some_and(|text| text.starts_with('-'));
     let key = flag.filter(|flag| !is_flag && flag.starts_with('-') && !flag.contains('='));
     let (prefix, key, rest) = match named(argument) {
-        // What follows `--token` is its value, whatever it looks like.
+        // The word after `--token` is its value in any case.
         Some((prefix, name, rest)) if is_secret_name(&name) || !key.is_some_and(is_secret_name) => {
             (prefix, Some(name), rest)
         }
@@ -46,7 +46,7 @@ pub(super) fn parts(flag: Option<&str>, argument: &ForeignText, index: usize) ->
             Some(key) => is_secret(key, text) || line_has_secret(text),
             None => looks_secret(text) || line_has_secret(text),
         },
-        // Of several pieces, one text beside a variable that is a secret may be a part of it.
+        // In a composite value, literal text next to a secret variable may be part of the secret.
         None => {
             let has_text = rest.0.iter().any(|piece| matches!(piece, TextPiece::Text(_)));
             let is_named = key.as_deref().is_some_and(is_secret_name);
@@ -72,14 +72,14 @@ pub(super) fn parts(flag: Option<&str>, argument: &ForeignText, index: usize) ->
     parts
 }
 
-/// Splits `--name=value`, `NAME=value` and `Name: value`, where the name is that of a secret, into what
-/// stands before the value, the name and the value.
+/// Splits `--name=value`, `NAME=value`, and `Name: value` if the name is that of a secret, into the
+/// text before the value, the name and the value.
 fn named(argument: &ForeignText) -> Option<(String, String, ForeignText)> {
     let (TextPiece::Text(first), others) = argument.0.split_first()? else { return None };
     let end = first.find(['=', ':'])?;
     let name = &first[..end];
     let is_word = |found: char| found.is_ascii_alphanumeric() || matches!(found, '-' | '_' | '.');
-    // `https://…` is no name with a value.
+    // `https://…` is not a name with a value.
     if name.is_empty() || !name.chars().all(is_word) || first[end..].starts_with("://") {
         return None;
     }
@@ -93,7 +93,7 @@ fn named(argument: &ForeignText) -> Option<(String, String, ForeignText)> {
     Some((prefix.to_owned(), name.to_owned(), rest))
 }
 
-/// Tells whether a text of several words, as a script for a shell is one, has a secret among them.
+/// Returns `true` if a text of several words, such as a shell script, contains a secret.
 pub(super) fn line_has_secret(text: &str) -> bool {
     let mut words = text.split_whitespace().peekable();
     let mut n_words = 0;
@@ -111,11 +111,11 @@ pub(super) fn line_has_secret(text: &str) -> bool {
             return true;
         }
     }
-    // A single word was looked at as a name with a value before.
+    // The caller has already checked a single word.
     n_words > 1 && text.split_whitespace().any(looks_secret)
 }
 
-/// Returns `text` as one word of a shell.
+/// Returns `text` quoted as one shell word.
 pub(super) fn quoted(text: &str) -> String {
     let is_safe = |found: char| found.is_ascii_alphanumeric() || "_@%+=:,./-".contains(found);
     match text.chars().all(is_safe) {
@@ -124,7 +124,7 @@ pub(super) fn quoted(text: &str) -> String {
     }
 }
 
-/// Returns the name of a variable for what is called `key`.
+/// Returns a variable name derived from `key`.
 pub(super) fn variable(key: &str) -> String {
     let upper = |found: char| match found.is_ascii_alphanumeric() {
         true => found.to_ascii_uppercase(),

@@ -3,9 +3,9 @@ use proptest::prelude::*;
 use super::*;
 use crate::config::load;
 
-/// A file as a client documents it, with what is hard about it.
+/// A file as the client's documentation shows it, with its difficult cases.
 struct Example {
-    /// Its name among the snapshots.
+    /// The name of its snapshots.
     name: &'static str,
     path: &'static str,
     text: &'static str,
@@ -13,7 +13,7 @@ struct Example {
     project: Option<&'static str>,
 }
 
-/// Every secret in these has this word in it.
+/// The marker in every secret of the examples.
 const CANARY: &str = "CANARY";
 
 const EXAMPLES: [Example; 9] = [
@@ -94,7 +94,7 @@ fn mcp_servers(servers: &str) -> ImportPlan {
     imported("/srv/shop/.mcp.json", &format!("{{\"mcpServers\": {servers}}}"))
 }
 
-/// Everything that anybody is shown of an import.
+/// Returns all output of an import.
 fn all_of(import: &ImportPlan) -> String {
     let json = import.to_json().to_string();
     [import.to_toml(), import.to_nix(), json, import.to_text(false)].concat()
@@ -155,7 +155,7 @@ fn a_secret_does_not_come_out_wherever_it_stands() {
     ] {
         let import = mcp_servers(&format!("{{\"a\": {{{server}}}}}").replace("SECRET", secret));
         let shown = all_of(&import);
-        // A header may be called anything, and its name is no secret.
+        // A header may have any name, and the name is not a secret.
         let shown = shown
             .replace(&format!("{secret} = \"a\""), "")
             .replace(&format!("\"{secret}\":\"a\""), "");
@@ -303,7 +303,7 @@ fn what_is_said_of_times_is_taken_over() {
     assert!(matches!(import.servers[3].state, ImportState::Refused(_)));
 }
 
-/// Texts that look like the files of clients, with values of any kind in any place.
+/// Returns documents that resemble the files of clients, with any values in any place.
 fn documents() -> impl Strategy<Value = serde_json::Value> {
     let word = prop::sample::select(vec![
         "command",
@@ -371,7 +371,7 @@ fn documents() -> impl Strategy<Value = serde_json::Value> {
     })
 }
 
-/// Reads a text as each format, and holds what must hold of whatever comes of it.
+/// Reads a text in each format, and asserts that every result is a valid configuration.
 fn holds_for_any(path: &str, text: &str) {
     let context = context_of(Path::new("/srv/shop/.mcp.json"), None);
     for format in ImportFormat::ALL {
@@ -423,7 +423,7 @@ proptest! {
             let document = serde_json::json!({ "mcpServers": { "a": server } });
             let import = imported("/srv/shop/.mcp.json", &document.to_string());
             let shown = all_of(&import);
-            // The name of a variable is none of its values.
+            // The name of a referenced variable is not a secret.
             let is_reference = value.contains("${") || value.contains('{');
             prop_assert!(is_reference || !shown.contains(CANARY), "{document}\n{shown}");
         }

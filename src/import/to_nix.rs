@@ -1,6 +1,6 @@
-//! What was read, as a module for NixOS.
+//! The output of an import as a NixOS module.
 //!
-//! Pure. Written as `nixfmt` does, so that it can be kept as it is.
+//! Pure. The layout is that of `nixfmt`, so the module needs no reformatting.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,13 +11,13 @@ use super::{
     server_conversion::ServerSetting,
 };
 
-/// Words that cannot be names. Source: the manual of Nix.
+/// The reserved words. Source: the Nix manual.
 const KEYWORDS: [&str; 10] =
     ["assert", "else", "if", "in", "inherit", "let", "or", "rec", "then", "with"];
 
 impl ImportPlan {
-    /// Returns a module that sets `services.metamcp.servers`, and `services.metamcp.credentials` for
-    /// what cannot stand beside its server; servers that are not used stand in comments.
+    /// Returns a module that sets `services.metamcp.servers`, and `services.metamcp.credentials`
+    /// for the credentials that a server's table cannot declare. Unused servers become comments.
     pub fn to_nix(&self) -> String {
         let mut out = Writer::default();
         for line in report::head(self, ReportTarget::Module) {
@@ -101,24 +101,24 @@ fn write(out: &mut Writer, server: &ImportedServer) {
 /// The tables with values that may be secrets.
 const SECRETS_IN: [&str; 2] = ["env", "headers"];
 
-/// Programs that fetch what they run, and keep it below `$HOME`.
+/// The programs that fetch packages to run, and store them below `$HOME`.
 const FETCHING: [&str; 10] =
     ["bun", "bunx", "deno", "npm", "npx", "pipx", "pnpm", "uv", "uvx", "yarn"];
 
-/// What is said of a server in another way than in the file.
+/// The parts of a server that the module declares differently from the configuration file.
 #[derive(Default)]
 struct Declared {
-    /// Variables or headers that are no secrets of the server's own.
+    /// The variables or headers without a credential of the server's own.
     values: BTreeMap<String, String>,
-    /// Files with secrets, by variable or header.
+    /// The files with secrets, by variable or header.
     credentials: BTreeMap<String, String>,
-    /// Credentials that the values refer to.
+    /// The credentials that the values refer to.
     shared: BTreeSet<String>,
-    /// It refers to variables of the service.
+    /// The values refer to variables of the service.
     must_spawn: bool,
-    /// It writes where a server may not, unless that is said.
+    /// The server writes below its home, which needs an option.
     keeps_files: bool,
-    /// It names files of users.
+    /// The values refer to files in home directories.
     is_at_home: bool,
 }
 
@@ -148,7 +148,7 @@ impl Declared {
 
     fn add(&mut self, key: &str, value: &str, known: &[ServerCredential]) {
         let credential = value.strip_prefix("credential:");
-        // A credential is called as what gets it, which is a plain name.
+        // A server's credential is named after its variable or header, which must be a plain name.
         let is_plain = |found: char| found.is_ascii_alphanumeric() || "_-.".contains(found);
         match credential.and_then(|name| known.iter().find(|known| known.name == name)) {
             Some(credential) if key.chars().all(is_plain) => {
@@ -164,7 +164,7 @@ impl Declared {
     }
 }
 
-/// Tells whether a text names a file of a user. In a URL, it is a path of another host.
+/// Returns `true` if a text contains a path below a home; a URL's path is on another host.
 fn is_at_home(text: &str) -> bool {
     !text.contains("://") && ["/home/", "/root/"].iter().any(|place| text.contains(place))
 }
@@ -187,7 +187,7 @@ fn table(out: &mut Writer, key: &str, members: &BTreeMap<String, String>) {
     out.close("};");
 }
 
-/// Returns a name of an attribute, in quotes where it needs them.
+/// Returns an attribute name, in quotes if needed.
 pub(crate) fn name(text: &str) -> String {
     let is_part = |found: char| found.is_ascii_alphanumeric() || matches!(found, '_' | '-' | '\'');
     let is_name = text.starts_with(|found: char| found.is_ascii_alphabetic() || found == '_')
@@ -196,7 +196,7 @@ pub(crate) fn name(text: &str) -> String {
     if is_name { text.to_owned() } else { string(text) }
 }
 
-/// Returns a string, in which nothing is looked up.
+/// Returns a string literal without interpolation.
 fn string(text: &str) -> String {
     let mut quoted = String::from("\"");
     for found in text.chars() {
@@ -205,7 +205,7 @@ fn string(text: &str) -> String {
             '\n' => quoted.push_str("\\n"),
             '\r' => quoted.push_str("\\r"),
             '\t' => quoted.push_str("\\t"),
-            // Only before a brace it would begin something.
+            // `$` needs the escape only before a brace, but accepts it everywhere.
             '$' => quoted.push_str("\\$"),
             _ => quoted.push(found),
         }
@@ -214,12 +214,12 @@ fn string(text: &str) -> String {
     quoted
 }
 
-/// Lines with an indentation, in comments or not.
+/// An indenting writer, which can turn lines into comments.
 #[derive(Default)]
 struct Writer {
     text: String,
     depth: usize,
-    /// The depth at which comments began; none while there are none.
+    /// The depth at which comment mode began; `None` outside comment mode.
     comments_from: Option<usize>,
 }
 

@@ -1,4 +1,4 @@
-//! What was read, as a file of ours.
+//! The output of an import as a configuration file.
 //!
 //! Pure.
 
@@ -12,7 +12,7 @@ use super::{
 use crate::name::ServerName;
 
 impl ImportPlan {
-    /// Returns a configuration file with all servers, those in comments that are not used.
+    /// Returns a configuration file with all servers; unused servers become comments.
     pub fn to_toml(&self) -> String {
         let mut text = String::new();
         for line in report::head(self, ReportTarget::File) {
@@ -34,7 +34,7 @@ fn write(text: &mut String, server: &ImportedServer) {
     match &server.state {
         ImportState::Active => text.push_str(&table),
         ImportState::Disabled => table.lines().for_each(|line| comment(text, line)),
-        // Of one of which nothing is known, there is nothing to be corrected.
+        // A server without known settings leaves nothing to correct.
         ImportState::Refused(_) if server.converted.settings.is_empty() => {}
         ImportState::Refused(_) => table.lines().for_each(|line| comment(text, line)),
     }
@@ -62,7 +62,7 @@ fn value(setting: &ServerSetting) -> Value {
     }
 }
 
-/// Adds a comment of one line; what TOML has no place for in one is a space.
+/// Adds a comment of one line; control characters become spaces.
 fn comment(text: &mut String, line: &str) {
     text.push_str("# ");
     text.push_str(&report::one_line(line));

@@ -1,58 +1,58 @@
-//! A text of a client, in which parts may stand for something that is elsewhere.
+//! A text of a client, with references to values stored elsewhere.
 //!
 //! Pure.
 
 use super::context::ImportContext;
 
-/// How a client writes such parts.
+/// The syntax of references in a client's texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum VariableSyntax {
     /// `${NAME}`, `${NAME:-default}`, `${env:NAME}`, `${input:ID}`, `${file:PATH}`, `${userHome}`.
     Dollar,
     /// `{env:NAME}`, `{file:PATH}`.
     Braces,
-    /// Not at all.
+    /// No references.
     Plain,
 }
 
 /// A part of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum TextPiece {
-    /// What stands for itself.
+    /// Literal text.
     Text(String),
     /// A variable of the client's environment.
     Variable {
         /// Its name.
         name: String,
-        /// Whether the client knows what to take where it is not set.
+        /// The reference has a default value.
         has_default: bool,
     },
-    /// What the client asks its user for, by its id.
+    /// A value that the client asks its user for, by its id.
     Input(String),
     /// The content of a file.
     File(String),
-    /// Something of the client's own, by the word for its kind.
+    /// A reference that only the client can resolve, by its kind.
     Foreign(String),
 }
 
-/// A text of a client. Empty pieces are left out, and no two texts stand side by side.
+/// A text of a client. It has no empty pieces, and no two adjacent literal texts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ForeignText(pub(super) Vec<TextPiece>);
 
 impl ForeignText {
-    /// Returns a text that stands for itself.
+    /// Returns a literal text.
     pub(super) fn plain(text: &str) -> Self {
         let mut found = Self::default();
         found.push(TextPiece::Text(text.to_owned()));
         found
     }
 
-    /// Returns a variable of the client's environment.
+    /// Returns a reference to a variable of the client's environment.
     pub(super) fn variable(name: &str) -> Self {
         Self(vec![TextPiece::Variable { name: name.to_owned(), has_default: false }])
     }
 
-    /// Reads a text as a client writes it.
+    /// Parses a text in the syntax of a client.
     pub(super) fn read(text: &str, syntax: VariableSyntax, context: &ImportContext) -> Self {
         let open = match syntax {
             VariableSyntax::Dollar => "${",
@@ -75,7 +75,7 @@ impl ForeignText {
                     found.push(piece);
                     rest = after;
                 }
-                // It opens nothing.
+                // The brace does not begin a reference.
                 None => {
                     found.push(TextPiece::Text(open.to_owned()));
                     rest = after;
@@ -86,7 +86,7 @@ impl ForeignText {
         found
     }
 
-    /// Adds a piece at the end.
+    /// Appends a piece.
     pub(super) fn push(&mut self, piece: TextPiece) {
         match (self.0.last_mut(), piece) {
             (_, TextPiece::Text(text)) if text.is_empty() => {}
@@ -95,7 +95,7 @@ impl ForeignText {
         }
     }
 
-    /// Returns the text if all of it stands for itself.
+    /// Returns the text if all of it is literal.
     pub(super) fn as_plain(&self) -> Option<&str> {
         match &self.0[..] {
             [] => Some(""),
@@ -104,7 +104,7 @@ impl ForeignText {
         }
     }
 
-    /// Returns the word for the first part that only the client understands.
+    /// Returns the kind of the first reference that only the client can resolve.
     pub(super) fn foreign(&self) -> Option<&str> {
         self.0.iter().find_map(|piece| match piece {
             TextPiece::Foreign(word) => Some(word.as_str()),

@@ -1,6 +1,6 @@
-//! VS Code: `servers` and `inputs` of `mcp.json`, or the same below `mcp` of `settings.json`.
+//! The parser for VS Code: `servers` and `inputs` of `mcp.json`, or of `mcp` in `settings.json`.
 //!
-//! Pure. As examples in its documentation have it.
+//! Pure. Source: examples in its documentation.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ pub(super) fn read(
     found
 }
 
-/// Returns what is asked for, by id: how it is asked for.
+/// Returns the prompts for the inputs, by id.
 fn inputs(part: &Value) -> BTreeMap<String, String> {
     let inputs = part["inputs"].as_array().into_iter().flatten();
     inputs

@@ -1,4 +1,4 @@
-//! Accepts clients and gives each its task.
+//! The accept loop for clients, with a task for each connection.
 
 use std::{
     convert::Infallible,
@@ -40,12 +40,12 @@ use crate::{
     tls,
 };
 
-/// Serves clients on `listener` until `stop`, through TLS where `tls` has a certificate; connections
-/// that are open then finish their current answer, in tasks that `tasks` owns.
+/// Serves clients on `listener` until `stop`, over TLS if `tls` has a certificate. Open connections
+/// then complete their current answer, in tasks owned by `tasks`.
 ///
 /// # Cancel safety
 ///
-/// Safe: a connection that was not accepted yet stays in the backlog.
+/// Cancel safe. A connection that was not accepted yet stays in the backlog.
 pub async fn serve(
     listener: TcpListener,
     edge: Arc<IngressContext>,
@@ -58,7 +58,7 @@ pub async fn serve(
     let serve = |stream| {
         let (edge, tls) = (Arc::clone(&edge), Arc::clone(&tls));
         let caller = TcpListener::caller(&stream);
-        // In the order in which they come, which their tasks may not keep.
+        // Permits are granted here in the order of arrival, which the tasks may not preserve.
         let permit =
             edge.connections.admit_on_probation(caller.holder.member(AccountMember::Whole));
         let permit = permit.map(Arc::new);
@@ -78,7 +78,7 @@ async fn connection(
 ) {
     let Some(permit) = permit else { return turn_away(stream, tls.get().is_some()).await };
     let _counted = edge.board.client();
-    // Answers are small and written at once: waiting for more would only delay them.
+    // Answers are small and written at once; Nagle's algorithm would only delay them.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "client went away");
     }
@@ -87,11 +87,11 @@ async fn connection(
     let stream = match tls.get() {
         None => ClientStream::Left(WriteTimeout::new(stream, write_timeout)),
         Some(identity) => {
-            // Boxed: connections without it need not have the room.
+            // Boxed, so that connections without TLS do not reserve the space.
             let shaking = Box::pin(shake_hands(stream, &identity, write_timeout));
             let shaken = tokio::select! {
                 shaken = shaking => shaken,
-                // Nothing was asked yet.
+                // No request has arrived yet.
                 () = stop.cancelled() => return,
                 () = lost(&permit) => return,
             };
@@ -139,7 +139,7 @@ async fn connection(
     }
 }
 
-/// The body of an answer, which counts as running until hyper has taken all of it to be written.
+/// The body of an answer, which counts as in use until hyper has taken all of it.
 struct Running {
     body: Body,
     _use: EvictableUse,
@@ -165,18 +165,18 @@ impl hyper::body::Body for Running {
     }
 }
 
-/// Waits for the stop of the service, and then for the first request of a client, which has connected
-/// to have one answered: without it, closing its connection would be taken for a failure.
+/// Waits for the shutdown of the service, and then for the first request of the client. A client
+/// whose connection closes before its first request would report a failure.
 async fn stopped_and_asked(stop: &CancellationToken, asked: &CancellationToken) {
     stop.cancelled().await;
     let _it_may_not_ask = time::timeout(defaults::FIRST_REQUEST_PATIENCE, asked.cancelled()).await;
 }
 
-/// Waits until a connection is to be closed: it was evicted, or has proved nothing in its time.
+/// Waits until a connection must close: it was evicted, or proved nothing within its time limit.
 async fn lost(permit: &EvictablePermit) {
     let mut over = std::pin::pin!(time::sleep(defaults::PROOF_TIMEOUT));
     let mut evicted = std::pin::pin!(permit.evicted());
-    // By hand: it is polled with every request, and once there was one the clock does not matter.
+    // Polled by hand: each request polls this, and after one valid request the timer is irrelevant.
     std::future::poll_fn(|context| match evicted.as_mut().poll(context) {
         Poll::Pending if !permit.is_trusted() => over.as_mut().poll(context),
         polled => polled,
@@ -184,11 +184,11 @@ async fn lost(permit: &EvictablePermit) {
     .await;
 }
 
-/// Lets a connection that is to be closed finish what runs on it, and then write the answer; `None`
-/// where it does not end by itself.
+/// Lets a connection that must close finish its request and write the answer. Returns `None` if the
+/// connection does not end by itself.
 async fn finished<T>(permit: &EvictablePermit, serving: impl Future<Output = T>) -> Option<T> {
     tokio::pin!(serving);
-    // Between requests there is nothing to finish but what is still being written.
+    // Between requests, only the rest of an answer is left to write.
     while permit.is_trusted() {
         match time::timeout(defaults::EVICTION_PATIENCE, &mut serving).await {
             Ok(served) => return Some(served),
@@ -199,7 +199,7 @@ async fn finished<T>(permit: &EvictablePermit, serving: impl Future<Output = T>)
     None
 }
 
-/// Tells a client for which there is no room to come again.
+/// Answers a client for which there is no capacity: it may retry.
 async fn turn_away(mut stream: TcpStream, has_tls: bool) {
     tracing::debug!("client turned away: all connections have requests in flight");
     if !has_tls {
@@ -207,5 +207,5 @@ async fn turn_away(mut stream: TcpStream, has_tls: bool) {
     }
 }
 
-/// The answer without a reader of its request. RFC 9110, section 15.6.4.
+/// The response that is sent without reading the request. Source: RFC 9110, section 15.6.4.
 const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";

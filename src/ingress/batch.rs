@@ -1,7 +1,7 @@
-//! The answer to a batch: an array when all answers come soon and alone, else a stream of events.
+//! The answer to a batch: an array if all answers arrive soon, otherwise an event stream.
 //!
-//! One of its requests that fails has its own error, and one that is slow holds up none of the
-//! others: on a stream each answer goes out when it comes.
+//! A request that fails has its own error. On a stream, each answer leaves when it arrives, so a
+//! slow request delays no other.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -22,7 +22,7 @@ use crate::{
     protocol::{ByteChunks, RpcError, batch, rpc_error::INTERNAL_ERROR},
 };
 
-/// The requests of a batch, and what is answered so far.
+/// The requests of a batch and the answers so far.
 pub(super) struct BatchReplies {
     edge: Arc<IngressContext>,
     accepts: AcceptedForms,
@@ -49,22 +49,22 @@ impl BatchReplies {
         self.running.push(Box::new(reply));
     }
 
-    /// Adds work that is not answered.
+    /// Adds work that has no answer.
     pub(super) fn push_background(&mut self, work: impl Future<Output = ()> + Send + 'static) {
         self.running.push_background(work);
     }
 
-    /// Adds an answer that is there already.
+    /// Adds an answer that already exists.
     pub(super) fn push_answer(&mut self, answer: Bytes) {
         self.ready.push_back(answer.into());
     }
 
-    /// Waits until nothing runs any more. What comes is of no concern.
+    /// Waits until all work is done, and discards its results.
     pub(super) async fn finish(mut self) {
         while self.running.next().await.is_some() {}
     }
 
-    /// Waits for the answers and chooses their form by when they come.
+    /// Waits for the answers and chooses their form according to the time they take.
     pub(super) async fn into_response(mut self) -> Response {
         let is_complete = if self.accepts.events {
             time::timeout(defaults::STREAM_AFTER, self.collect()).await.unwrap_or(false)
@@ -75,17 +75,17 @@ impl BatchReplies {
             (true, false) if self.accepts.json => {
                 respond::json_bytes(StatusCode::OK, batch::merge(self.ready))
             }
-            // The client has cancelled all of them, and takes no stream without an answer.
+            // The client has cancelled all requests and accepts no stream.
             (true, true) if !self.accepts.events => respond::empty(StatusCode::ACCEPTED),
             _ => self.into_stream(),
         }
     }
 
-    /// Collects answers until all are there, or until they are to be sent as a stream: `false`.
+    /// Collects answers. Returns `true` once all are there, `false` if a stream must send them.
     ///
     /// # Cancel safety
     ///
-    /// Safe: what has come is kept.
+    /// Cancel safe. All collected messages are kept.
     async fn collect(&mut self) -> bool {
         while let Some(next) = self.running.next().await {
             let (id, message) = match next {
@@ -94,7 +94,7 @@ impl BatchReplies {
                     self.ready.push_back(message);
                     return false;
                 }
-                // One that takes no stream gets the answers alone.
+                // A client that accepts no stream receives only the answers.
                 ConcurrentEvent::Aside(_) => continue,
             };
             if self.accepts.events {
@@ -110,7 +110,7 @@ impl BatchReplies {
         true
     }
 
-    /// Keeps an answer for the others to come, if there is room for it.
+    /// Stores an answer until the others arrive, or an error if the batch is too large.
     fn keep(&mut self, id: &str, message: ByteChunks) {
         let n_bytes = self.n_bytes + message.len();
         if n_bytes > defaults::BATCH_ANSWER_BYTES_MAX {
@@ -121,12 +121,12 @@ impl BatchReplies {
         self.ready.push_back(message);
     }
 
-    /// Returns what goes to a client next that has one pipe for everything: what comes before an
-    /// answer when it comes, and at the end all answers together.
+    /// Returns the next output for a client with one pipe for everything. Other messages leave at
+    /// once, and all answers follow together at the end.
     ///
     /// # Cancel safety
     ///
-    /// Safe: what has come is kept.
+    /// Cancel safe. All collected messages are kept.
     pub(super) async fn next_for_pipe(&mut self) -> Option<ByteChunks> {
         while let Some(next) = self.running.next().await {
             match next {
@@ -144,7 +144,7 @@ impl BatchReplies {
         }))
     }
 
-    /// Returns what goes to the client next; the stream ends after the last answer.
+    /// Returns the next output for the client. The stream ends after the last answer.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             if let Some(piece) = self.events.piece() {
@@ -168,7 +168,7 @@ impl BatchReplies {
     }
 }
 
-/// Tells the client of one answer that there was no room for it.
+/// Returns the error that replaces an answer for which there was no room.
 fn too_large(id: &str) -> Bytes {
     let message = format!(
         "the answers of the batch have more than {} bytes together",

@@ -1,4 +1,4 @@
-//! Who may ask where `listen.token` is set: whoever brings the token. Source: RFC 6750.
+//! The check of the token that clients must send if `listen.token` is set. Source: RFC 6750.
 
 use std::sync::PoisonError;
 
@@ -11,23 +11,23 @@ use hyper::{
 
 use tokio::time::{self, Instant};
 
-use super::{IngressContext, respond::IngressError, token_failures::TokenSource};
+use super::{IngressContext, error::IngressError, token_failures::TokenSource};
 use crate::{bearer_token::BearerToken, body, config::defaults, peer::ConnectedClient};
 
-/// How a header begins that brings one. The case of the word does not matter.
+/// The authentication scheme of the header, whose case does not matter.
 const SCHEME: &str = "Bearer";
 
-/// What is asked for. A challenge needs a parameter: RFC 6750, section 3.
+/// The challenge to the client. It needs a parameter: RFC 6750, section 3.
 const CHALLENGE: &str = "Bearer realm=\"metamcp\"";
 const CHALLENGE_AGAIN: &str = "Bearer realm=\"metamcp\", error=\"invalid_token\"";
 
-/// Why a request is refused.
+/// The reason why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum BearerError {
-    /// It brings no token.
+    /// No token.
     #[error("clients must bring the token of this service")]
     Missing,
-    /// It brings another one.
+    /// A wrong token.
     #[error("this is not the token of this service")]
     Wrong,
 }
@@ -42,34 +42,34 @@ impl BearerError {
     }
 }
 
-/// Tells whether a request is answered to everybody: whether the service lives.
+/// Returns whether a request needs no token: only the liveness check does not.
 pub(super) fn is_open(request: &Request<Incoming>) -> bool {
     matches!(*request.method(), Method::GET | Method::HEAD) && request.uri().path() == "/healthz"
 }
 
-/// Checks that a request brings `token`, once.
+/// Checks that a request has exactly one token, equal to `token`.
 pub(super) fn check(headers: &HeaderMap, token: &BearerToken) -> Result<(), BearerError> {
     let mut sent = headers.get_all(AUTHORIZATION).iter().map(|value| value.as_bytes());
     match (sent.next().map(bearer), sent.next()) {
         (Some(Some(sent)), None) if token.matches(sent) => Ok(()),
         (Some(Some(_)), _) | (Some(None), Some(_)) => Err(BearerError::Wrong),
-        // What another scheme brings is none.
+        // Credentials of another scheme count as none.
         (Some(None) | None, _) => Err(BearerError::Missing),
     }
 }
 
-/// Returns the token of a header's value.
+/// Returns the token in a header's value.
 fn bearer(value: &[u8]) -> Option<&[u8]> {
     let (scheme, token) = value.split_at_checked(SCHEME.len())?;
     let is_bearer = scheme.eq_ignore_ascii_case(SCHEME.as_bytes()) && token.first() == Some(&b' ');
     is_bearer.then(|| token.trim_ascii())
 }
 
-/// Refuses a request because of its token. Wrong tokens of one source are answered slowly.
+/// Refuses a request because of its token. Repeated wrong tokens of one source are answered late.
 ///
 /// # Cancel safety
 ///
-/// Safe: the token is counted all the same.
+/// Cancel safe. The wrong token may already be counted.
 pub(super) async fn refuse(
     edge: &IngressContext,
     denied: BearerError,
@@ -97,15 +97,15 @@ pub(super) async fn refuse(
     IngressError::Unauthorized { denied, is_read }
 }
 
-/// Reads what a client is about to send for nothing, and keeps none of it: one that still writes when
-/// the connection is closed may never see why, and one that has written all can use it again. A longer
-/// body, and one that waits to be asked for, is not read: the connection ends with the answer.
+/// Reads and discards the body of a refused request. Otherwise a client that still writes might
+/// never see the answer; one that has written everything can reuse the connection. Long bodies, and
+/// those sent only on demand, are not read: the connection then closes.
 ///
 /// Returns whether the connection can be used again.
 ///
 /// # Cancel safety
 ///
-/// Safe.
+/// Cancel safe.
 async fn skip(request: Request<Incoming>) -> bool {
     let waits = request.headers().contains_key(EXPECT);
     let body = request.into_body();

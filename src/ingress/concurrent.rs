@@ -1,7 +1,7 @@
-//! Several requests of one client that run at the same time, in the task of its connection.
+//! Requests of one client that run concurrently in the task of its connection.
 //!
-//! They are started one after the other, and between two of them other clients have their turn: a
-//! batch holds up only its own client. Dropping them cancels all that still run.
+//! They start one by one and yield to other clients in between, so a batch delays only its own
+//! client. Dropping them cancels all that still run.
 
 use std::collections::VecDeque;
 
@@ -10,26 +10,26 @@ use futures_util::{StreamExt as _, future::BoxFuture, stream::FuturesUnordered};
 use super::reply::{ReplyPart, RequestReply};
 use crate::protocol::ByteChunks;
 
-/// Requests that run, and other work that belongs to them.
+/// The running requests and the work that belongs to them.
 #[derive(Default)]
 pub(super) struct ConcurrentRequests {
-    /// Requests to be started.
+    /// The requests that have not started yet.
     waiting: VecDeque<Box<RequestReply>>,
     running: FuturesUnordered<BoxFuture<'static, Step>>,
 }
 
-/// What one of them has come to.
+/// The next result of a request or of other work.
 enum Step {
     Part(Box<RequestReply>, ReplyPart),
-    /// Work that is not answered is done.
+    /// The end of work that has no answer.
     Done,
 }
 
-/// What goes to the client next.
+/// A message for the client.
 pub(super) enum ConcurrentEvent {
-    /// Something that comes before an answer.
+    /// A message that precedes an answer.
     Aside(ByteChunks),
-    /// The answer to the request with this id, as the client wrote it.
+    /// The answer to the request with this id, in the client's spelling.
     Answer { id: String, message: ByteChunks },
 }
 
@@ -42,7 +42,7 @@ impl ConcurrentRequests {
     fn start(&mut self, mut reply: Box<RequestReply>) {
         self.running.push(Box::pin(async move {
             loop {
-                // Signs of life are for the stream of all of them.
+                // Keep-alive signs are sent once, for the shared stream.
                 if let Some(part) = reply.next_or_heartbeat().await {
                     return Step::Part(reply, part);
                 }
@@ -50,7 +50,7 @@ impl ConcurrentRequests {
         }));
     }
 
-    /// Adds work that is not answered.
+    /// Adds work that has no answer.
     pub(super) fn push_background(&mut self, work: impl Future<Output = ()> + Send + 'static) {
         self.running.push(Box::pin(async move {
             work.await;
@@ -58,13 +58,12 @@ impl ConcurrentRequests {
         }));
     }
 
-    /// Returns how many run.
+    /// Returns the number of running and waiting requests and other work.
     pub(super) fn len(&self) -> usize {
         self.running.len() + self.waiting.len()
     }
 
-    /// Returns what comes next of those that run; nothing when none does. The others are started
-    /// meanwhile.
+    /// Returns the next step, or `None` if nothing runs. Starts waiting requests meanwhile.
     async fn advance(&mut self) -> Option<Step> {
         while let Some(reply) = self.waiting.pop_front() {
             self.start(reply);
@@ -77,12 +76,12 @@ impl ConcurrentRequests {
         self.running.next().await
     }
 
-    /// Returns what comes next of any of them, with the id of its request where it is the answer;
-    /// nothing when none runs.
+    /// Returns the next message, for an answer with the id of its request. Returns `None` if
+    /// nothing runs.
     ///
     /// # Cancel safety
     ///
-    /// Safe: the next call goes on.
+    /// Cancel safe. The next call continues.
     pub(super) async fn next(&mut self) -> Option<ConcurrentEvent> {
         loop {
             match self.advance().await? {
@@ -93,7 +92,7 @@ impl ConcurrentRequests {
                 Step::Part(reply, ReplyPart::Answer(message)) => {
                     return Some(ConcurrentEvent::Answer { id: reply.id().to_owned(), message });
                 }
-                // What has one stream for several is not resumed.
+                // A stream for several requests cannot be resumed.
                 Step::Part(reply, ReplyPart::Deferred) => self.start(reply),
                 Step::Part(_, ReplyPart::Nothing) | Step::Done => {}
             }

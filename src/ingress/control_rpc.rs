@@ -1,7 +1,7 @@
-//! The operator's interface over HTTP: one request in a body, its answer in another.
+//! The control interface over HTTP: one request per body, answered by one body.
 //!
-//! Off unless the operator wants it: every client that reaches the port may use it, as it may call
-//! every tool. A server that this service has started is refused what belongs to the operator.
+//! It is off by default: every client that reaches the port may use it, just as it may call every
+//! tool. Servers that this service started cannot use the operator's methods.
 
 use std::{fmt, sync::Arc};
 
@@ -9,18 +9,15 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use hyper::{Method, Request, StatusCode, body::Incoming};
 
-use super::{
-    IngressContext, Response, legacy,
-    respond::{self, IngressError},
-};
+use super::{IngressContext, Response, error::IngressError, legacy, respond};
 use crate::peer::ConnectedClient;
 
-/// The path.
+/// The path of the control interface.
 pub(super) const PATH: &str = "/rpc";
 
-/// Who answers operators.
+/// The handler of operators' requests.
 pub trait ControlDispatch: fmt::Debug + Send + Sync {
-    /// Answers the message in `body`, which `caller` has sent.
+    /// Answers the message in `body` from `caller`.
     fn answer(
         self: Arc<Self>,
         body: Bytes,
@@ -28,18 +25,18 @@ pub trait ControlDispatch: fmt::Debug + Send + Sync {
     ) -> BoxFuture<'static, RpcReply>;
 }
 
-/// What becomes of a message of an operator.
+/// The outcome of an operator's message.
 #[derive(Debug)]
 pub enum RpcReply {
-    /// It has this answer.
+    /// The answer to a request.
     Answer(Bytes),
-    /// It wants none.
+    /// No answer, as for a notification.
     Nothing,
-    /// It is none, as this answer says.
+    /// The error for an unreadable message.
     Unreadable(Bytes),
 }
 
-/// Answers a request at the path.
+/// Answers a request at [`PATH`].
 pub(super) async fn respond(
     edge: &IngressContext,
     caller: ConnectedClient,

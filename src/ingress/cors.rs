@@ -1,7 +1,7 @@
-//! Pages of other origins that may read what they are answered: those of `listen.allowed_origins`.
+//! Access by pages of other origins: those in `listen.allowed_origins` may read answers.
 //!
-//! A browser asks before it sends what a form could not send, without the token: a preflight. It shows a
-//! page only those headers of an answer that are named. What operators ask is not for pages.
+//! A browser sends a preflight, without the token, before a request that no form could send. It
+//! shows pages only the headers that the answer exposes. Pages cannot use the control interface.
 //!
 //! Source: the Fetch standard, "CORS protocol".
 
@@ -19,22 +19,22 @@ use crate::config::{ListenConfig, defaults};
 
 const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE");
 
-/// What clients need of an answer besides its body.
+/// The response headers that clients need.
 const EXPOSED: HeaderValue =
     HeaderValue::from_static("Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate, Retry-After");
 
-/// What the answer to a preflight depends on.
+/// The request headers on which the answer to a preflight depends.
 const ASKED: HeaderValue = HeaderValue::from_static(
     "Origin, Access-Control-Request-Method, Access-Control-Request-Headers",
 );
 
-/// Asked by browsers where a page of a public site turns to a private address. Source: W3C, "Private
-/// Network Access".
+/// The header with which browsers ask whether a public page may reach a private address. Source:
+/// W3C, "Private Network Access".
 const REQUEST_PRIVATE: HeaderName =
     HeaderName::from_static("access-control-request-private-network");
 const ALLOW_PRIVATE: HeaderName = HeaderName::from_static("access-control-allow-private-network");
 
-/// Tells whether there are pages that may read the answer to a request to `path`.
+/// Returns whether any page may read answers to requests to `path`.
 pub(super) fn has_readers(path: &str, listen: &ListenConfig) -> bool {
     path != control_rpc::PATH && !listen.allowed_origins.is_empty()
 }
@@ -54,18 +54,18 @@ pub(super) fn reader(
     is_allowed.then(|| origin.clone())
 }
 
-/// Tells whether a request is a preflight.
+/// Returns whether a request is a preflight.
 pub(super) fn is_preflight<B>(request: &Request<B>) -> bool {
     *request.method() == Method::OPTIONS
         && request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD)
 }
 
-/// Returns the answer to a preflight of a page that may send what it wants to.
+/// Returns the answer to a preflight of an allowed page, which permits any header.
 pub(super) fn preflight(headers: &HeaderMap) -> Response {
     let mut response = respond::empty(StatusCode::NO_CONTENT);
     let answer = response.headers_mut();
     answer.insert(ACCESS_CONTROL_ALLOW_METHODS, METHODS);
-    // Arguments of a tool may be repeated in headers of any name.
+    // Tool arguments may be repeated in headers of any name.
     if let Some(wanted) = headers.get(ACCESS_CONTROL_REQUEST_HEADERS) {
         answer.insert(ACCESS_CONTROL_ALLOW_HEADERS, wanted.clone());
     }
@@ -77,7 +77,7 @@ pub(super) fn preflight(headers: &HeaderMap) -> Response {
     response
 }
 
-/// Lets the page at `origin` read an answer.
+/// Allows the page at `origin` to read an answer.
 pub(super) fn expose(mut response: Response, origin: HeaderValue) -> Response {
     let headers = response.headers_mut();
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
@@ -85,7 +85,7 @@ pub(super) fn expose(mut response: Response, origin: HeaderValue) -> Response {
     add_vary(response)
 }
 
-/// Says of an answer that a page may get another one: a cache between must not mix them up.
+/// Marks an answer as dependent on `Origin`, so that caches keep one copy per origin.
 pub(super) fn add_vary(mut response: Response) -> Response {
     response.headers_mut().entry(VARY).or_insert(HeaderValue::from_static("Origin"));
     response

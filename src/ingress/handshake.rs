@@ -1,4 +1,4 @@
-//! What a connection does first where there is a certificate.
+//! The TLS handshake of client connections.
 
 use std::{io, time::Duration};
 
@@ -13,27 +13,26 @@ use tokio_util::either::Either;
 use super::write_timeout::WriteTimeout;
 use crate::{config::defaults, tls::TlsIdentity};
 
-/// The bytes of a client, plain or through TLS. Whether it takes them is watched below TLS, where they
-/// leave us. Boxed: TLS is large, and a plain connection should not be.
+/// A client's byte stream, plain or over TLS. The write timeout applies below TLS. The TLS variant
+/// is boxed, because it is large.
 pub(super) type ClientStream =
     Either<WriteTimeout<TcpStream>, Box<TlsStream<WriteTimeout<TcpStream>>>>;
 
-/// Why a connection came to nothing before its first request.
+/// The reason why a connection failed before its first request.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum AcceptError {
-    /// It took too long, or never began.
+    /// The handshake took too long or never started.
     #[error("no TLS handshake within {} s", defaults::HANDSHAKE_TIMEOUT.as_secs())]
     Late,
-    /// The client does not know that there is TLS.
+    /// The client speaks plain HTTP.
     #[error("plain HTTP where TLS is spoken")]
     PlainHttp,
-    /// The client does not want what we offer, or has gone.
+    /// The client rejected the handshake or disconnected.
     #[error("TLS handshake")]
     Failed(#[source] io::Error),
 }
 
-/// What a client hears that speaks plain HTTP, whatever it asks for. The end of the connection ends
-/// the body.
+/// The response to any plain HTTP request. The end of the connection ends the body.
 const PLAIN_HTTP: &[u8] = b"HTTP/1.1 400 Bad Request\r\n\
     content-type: text/plain\r\n\
     cache-control: no-store\r\n\
@@ -41,21 +40,21 @@ const PLAIN_HTTP: &[u8] = b"HTTP/1.1 400 Bad Request\r\n\
     \r\n\
     This port speaks TLS: use https:// instead of http://.\n";
 
-/// Shakes hands with a client, for as long as that may take.
+/// Performs the TLS handshake with a client, within a time limit.
 ///
 /// # Cancel safety
 ///
-/// Not safe: dropped, the connection is lost, which nothing was asked on yet.
+/// Not cancel safe. The connection is lost; no request has arrived on it yet.
 pub(super) async fn shake_hands(
     stream: TcpStream,
     identity: &TlsIdentity,
     write_timeout: Duration,
 ) -> Result<ClientStream, AcceptError> {
     let shaking = async {
-        // Looked at and left where it is: rustls would answer with an alert.
+        // Only peeked at, because rustls would answer plain HTTP with an alert.
         let mut first = [0];
         stream.peek(&mut first).await.map_err(AcceptError::Failed)?;
-        // A method of HTTP begins with a capital letter, a handshake with 22.
+        // An HTTP method starts with a capital letter, a TLS handshake with byte 22.
         if first[0].is_ascii_uppercase() {
             refuse(stream).await.map_err(AcceptError::Failed)?;
             return Err(AcceptError::PlainHttp);
@@ -70,7 +69,7 @@ pub(super) async fn shake_hands(
 async fn refuse(mut stream: TcpStream) -> io::Result<()> {
     stream.write_all(PLAIN_HTTP).await?;
     stream.shutdown().await?;
-    // What is left unread would take the answer away from the client.
+    // Unread data would reset the connection before the client reads the answer.
     let mut rest = stream.take(defaults::BODY_BYTES_SKIPPED as u64);
     tokio::io::copy(&mut rest, &mut tokio::io::sink()).await.map(drop)
 }

@@ -1,8 +1,8 @@
-//! MCP over streamable HTTP, legacy era: POST carries one message or a batch of them, GET opens the
-//! stream of the session, DELETE ends it. A message of the modern era is handed on to [`modern`].
+//! MCP over streamable HTTP, legacy era. POST carries a message or a batch, GET opens the stream of
+//! the session, DELETE ends the session. Messages of the modern era are handled by [`modern`].
 //!
-//! Sessions are lenient unless the operator wants them otherwise (ruling 6): a client may bring our
-//! id, none, or one from before a restart; all of them are served from the same pool.
+//! Sessions are lenient by default: a client may send a current id, none, or one from before a
+//! restart. The same pool serves all of them.
 
 use std::sync::Arc;
 
@@ -17,10 +17,10 @@ use tokio::time;
 use super::{
     IngressContext, Response,
     batch::BatchReplies,
+    error::IngressError,
     modern, notification_stream,
     reply::{AcceptedForms, RequestReply},
-    respond::{self, IngressError},
-    resumable_reply,
+    respond, resumable_reply,
 };
 use crate::{
     body::{self, BodyReadError, MemoryPressurePolicy},
@@ -42,8 +42,7 @@ pub(super) const VERSION: HeaderName = HeaderName::from_static(VERSION_HEADER);
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 const EVENTS: &[u8] = b"text/event-stream";
 
-/// Answers a request at the path of `view`, which has come over the connection of `holder` and is no
-/// POST.
+/// Answers a request at the path of `view`, over the connection of `holder`, that is no POST.
 pub(super) fn respond(
     edge: Arc<IngressContext>,
     view: &View,
@@ -57,7 +56,7 @@ pub(super) fn respond(
         }
         _ if sessions.mode() == SessionMode::Off => Err(IngressError::Method("POST")),
         Method::GET => listen(edge, view, request.headers(), holder),
-        // The connections that clients share are everybody's and stay.
+        // Shared connections belong to all clients, so they stay.
         Method::DELETE => {
             version(request.headers())?;
             sessions.delete(text(request.headers(), &SESSION))?;
@@ -68,7 +67,7 @@ pub(super) fn respond(
     }
 }
 
-/// Opens the stream for what servers say of their own accord.
+/// Opens the stream of notifications and requests that servers send unasked.
 fn listen(
     edge: Arc<IngressContext>,
     view: &View,
@@ -80,7 +79,7 @@ fn listen(
     let (sessions, id) = (edge.views.sessions(), text(headers, &SESSION));
     let is_passing = id.is_none() && sessions.mode() == SessionMode::Lenient;
     let session = match is_passing {
-        // Nobody can tell whose stream it is: it carries what everybody is told.
+        // Without an id the client is unknown: the stream carries what all clients receive.
         true => sessions.open(view.scope(), version, "{}", holder),
         false => sessions.find(id, || view.scope(), holder)?,
     };
@@ -88,13 +87,13 @@ fn listen(
     if let Some(rest) = last.and_then(|last| session.resume(last)) {
         return Ok(resumable_reply::send_remainder(edge, rest));
     }
-    // Older clients take an event without data for a broken message.
+    // Older clients take an event without data for a malformed message.
     let negotiated = if is_passing { None } else { session.version() };
     let takes_priming = version.or(negotiated).is_some_and(version::has_priming);
     notification_stream::open(edge, &session, last, takes_priming, is_passing)
 }
 
-/// What a body holds.
+/// The content of a body.
 enum Posted {
     One(Message),
     Several(Batch),
@@ -118,7 +117,7 @@ impl Posted {
         }
     }
 
-    /// Returns the handshake, if it is one. There is none in a batch.
+    /// Returns the message if it is a handshake. A batch contains none.
     fn initialize(&self) -> Option<&Message> {
         match self {
             Self::One(message) => {
@@ -129,7 +128,7 @@ impl Posted {
     }
 }
 
-/// Events must be named and not just allowed: who follows a link would wait for ever.
+/// Requires the name of the type: a browser with `*/*` that follows a link would wait forever.
 pub(super) fn check_accepts_events(headers: &HeaderMap) -> Result<(), IngressError> {
     let is_named = |value: &HeaderValue| {
         value.as_bytes().windows(EVENTS.len()).any(|part| part.eq_ignore_ascii_case(EVENTS))
@@ -141,7 +140,7 @@ pub(super) fn check_accepts_events(headers: &HeaderMap) -> Result<(), IngressErr
     Err(IngressError::NoStream(accepted.to_owned()))
 }
 
-/// Opens the session of a client that shakes hands.
+/// Opens the session of a client that sends a handshake.
 pub(super) fn open(
     edge: &IngressContext,
     view: &View,
@@ -153,8 +152,7 @@ pub(super) fn open(
     edge.views.sessions().open(view.scope(), asked.as_deref(), capabilities, holder)
 }
 
-/// Answers the messages in the body of a POST at the path of `view`, which has come over the connection of
-/// `holder`.
+/// Answers the messages of a POST to the path of `view`, over the connection of `holder`.
 pub(super) async fn post(
     edge: Arc<IngressContext>,
     view: &View,
@@ -165,7 +163,7 @@ pub(super) async fn post(
     check_content_type(&head.headers)?;
     let posted = match Posted::parse(read(holder.account, body).await?)? {
         Posted::One(message) if modern::is_modern(&head.headers, &message) => {
-            // Boxed, as all that is not the usual call: that need not have the room.
+            // Boxed, like all rare paths, to keep the future of an ordinary call small.
             let answering = modern::respond(edge, view, &head.headers, message, holder);
             return Ok(Box::pin(answering).await);
         }
@@ -175,7 +173,7 @@ pub(super) async fn post(
         legacy => legacy,
     };
     let version = version(&head.headers)?;
-    // What is not answered is taken from any client.
+    // Any client may send messages without answers.
     let mut accepts = match posted.wants_answer() {
         true => accepts(&head.headers)?.preferring(&edge),
         false => AcceptedForms::default(),
@@ -234,7 +232,7 @@ pub(super) fn reply(
     RequestReply::new(edge, outcome, (id, token.as_deref()), accepts, running)
 }
 
-/// Starts all that is in a batch. A member that is no message has its error at once.
+/// Starts all members of a batch. An invalid member is answered by its error at once.
 pub(super) fn several(
     edge: Arc<IngressContext>,
     view: &View,
@@ -260,7 +258,7 @@ pub(super) fn several(
     replies
 }
 
-/// Takes a message that is not answered: a notification or a response.
+/// Handles a message that has no answer: a notification or a response.
 pub(super) async fn deliver(
     edge: &IngressContext,
     view: &View,
@@ -284,7 +282,7 @@ async fn notified(edge: &IngressContext, view: &View, message: &Message, session
     }
 }
 
-/// Returns the protocol version that a client names, which must be one that we serve.
+/// Returns the protocol version that a client names. It must be a supported one.
 pub(super) fn version(headers: &HeaderMap) -> Result<Option<&str>, IngressError> {
     let Some(asked) = headers.get(&VERSION) else { return Ok(None) };
     match asked.to_str() {
@@ -315,14 +313,14 @@ pub(super) async fn read(account: Account, mut body: Incoming) -> Result<Bytes, 
     }
 }
 
-/// Reads the rest of a body that is of no use: a client that still writes when the connection is
-/// closed never sees why.
+/// Reads the rest of a rejected body: a client that still writes when the connection closes never
+/// sees the answer.
 async fn skip(body: Incoming) {
     let mut rest = Limited::new(body, defaults::BODY_BYTES_SKIPPED);
     let _all = body::discard(&mut rest, defaults::BODY_TIMEOUT).await;
 }
 
-/// A page of another site can send plain text without asking first, but not JSON.
+/// Requires JSON: a page of another site can send plain text without a preflight, but not JSON.
 pub(super) fn check_content_type(headers: &HeaderMap) -> Result<(), IngressError> {
     let declared = text(headers, &CONTENT_TYPE).unwrap_or_default();
     let kind = declared.split(';').next().unwrap_or_default().trim();
@@ -333,7 +331,7 @@ pub(super) fn check_content_type(headers: &HeaderMap) -> Result<(), IngressError
     }
 }
 
-/// What a client must accept. Source: MCP 2025-11-25, "Sending Messages to the Server".
+/// The required `Accept` value. Source: MCP 2025-11-25, "Sending Messages to the Server".
 const BOTH: &str = "application/json, text/event-stream";
 
 pub(super) fn accepts(headers: &HeaderMap) -> Result<AcceptedForms, IngressError> {
@@ -342,7 +340,7 @@ pub(super) fn accepts(headers: &HeaderMap) -> Result<AcceptedForms, IngressError
     let mut is_empty = true;
     for value in values() {
         is_empty &= value.is_empty();
-        // Nearly all clients say just this.
+        // Nearly all clients send exactly this value.
         if value == BOTH {
             accepts = AcceptedForms::both();
             continue;

@@ -1,7 +1,7 @@
-//! HTTP with SSE, the transport of protocol version 2024-11-05: one stream down, which begins with
-//! the address for messages, and a POST for each message up.
+//! HTTP with SSE, the transport of protocol version 2024-11-05. A stream to the client begins with
+//! the address to which the client POSTs each of its messages.
 //!
-//! The requests of a client run in the task of its stream, and end with it.
+//! The requests of a client run in the task of its stream and end with it.
 
 use std::{
     collections::HashMap,
@@ -16,10 +16,11 @@ use tokio::{sync::mpsc, time};
 use super::{
     IngressContext, Response,
     concurrent::{self, ConcurrentRequests},
+    error::IngressError,
     legacy,
     reply::{AcceptedForms, RequestReply},
     reply_events::ReplyEvents,
-    respond::{self, IngressError},
+    respond,
 };
 use crate::{
     compute_pool::read_in_place,
@@ -31,31 +32,31 @@ use crate::{
     view::View,
 };
 
-/// Where messages are posted, for whatever view.
+/// The path for messages, in all views.
 pub(super) const MESSAGES: &str = "/messages";
 
-/// What tells the stream in the address for messages. The SDKs have the same word.
+/// The query parameter that identifies the stream. The SDKs use the same name.
 const STREAM_KEY: &str = "sessionId=";
 
-/// The streams that are open, by the id that their clients send with every message.
+/// The open streams, by the id that clients send with every message.
 #[derive(Debug, Default)]
 pub(super) struct LegacyStreams {
     by_id: Mutex<HashMap<Box<str>, Pair>>,
 }
 
-/// One client's stream, as its messages find it.
+/// The stream of a client, as its messages find it.
 #[derive(Clone)]
 struct Pair {
     view: View,
     requests: mpsc::Sender<Posted>,
-    /// One that remembers nothing until the client has shaken hands.
+    /// A session without state until the client has completed the handshake.
     session: Arc<Session>,
 }
 
-/// A request for the stream to take on.
+/// A request for a stream to run.
 struct Posted {
     reply: Box<RequestReply>,
-    /// The session that it has opened.
+    /// The session that the request has opened.
     opened: Option<Arc<Session>>,
 }
 
@@ -78,7 +79,7 @@ impl LegacyStreams {
         self.by_id().get(id).cloned()
     }
 
-    /// Gives a stream its session; `false` when it is closed, or has one.
+    /// Assigns a session to a stream; returns `false` if the stream is closed or has one.
     fn adopt(&self, id: &str, session: &Arc<Session>) -> bool {
         let mut by_id = self.by_id();
         let pair = by_id.get_mut(id).filter(|pair| pair.session.id().is_none());
@@ -94,7 +95,7 @@ impl LegacyStreams {
     }
 
     fn by_id(&self) -> MutexGuard<'_, HashMap<Box<str>, Pair>> {
-        // Held for statements on plain data.
+        // Held only for statements on plain data.
         self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -134,7 +135,7 @@ pub(super) fn open(
     })))
 }
 
-/// Takes a message for a stream that is open.
+/// Receives a message for an open stream.
 pub(super) async fn send(
     edge: Arc<IngressContext>,
     request: Request<Incoming>,
@@ -151,7 +152,7 @@ pub(super) async fn send(
     legacy::version(&head.headers)?;
     let body = legacy::read(account, body).await?;
     let message = read_in_place(body.len(), || Message::parse(body))?;
-    // The body may have taken its time.
+    // The stream may have closed while the body was read.
     let pair = edge.pairs.find(id).ok_or(IngressError::NoPair)?;
     if message.shape() == MessageKind::Request {
         start(edge, id, pair, message).await?;
@@ -161,7 +162,7 @@ pub(super) async fn send(
     Ok(respond::empty(StatusCode::ACCEPTED))
 }
 
-/// Hands a request to the stream that is to answer it.
+/// Passes a request to the stream that must answer it.
 async fn start(
     edge: Arc<IngressContext>,
     id: &str,
@@ -175,9 +176,9 @@ async fn start(
         Err(_) => return Err(IngressError::PairFull),
     };
     let mut opened = None;
-    // A stream is a session: a second handshake changes nothing.
+    // A stream has one session: a second handshake changes nothing.
     if message.method() == Some(method::INITIALIZE) && pair.session.id().is_none() {
-        // The account is that of the stream, whoever posts.
+        // The account is that of the stream, not that of the connection that sent the POST.
         let session = legacy::open(&edge, &pair.view, &message, pair.session.holder());
         if !edge.pairs.adopt(id, &session) {
             end(&edge, &session);
@@ -198,18 +199,18 @@ fn end(edge: &IngressContext, session: &Session) {
     }
 }
 
-/// The stream of one client.
+/// The stream to one client.
 struct Down {
     edge: Arc<IngressContext>,
     permit: Arc<EvictablePermit>,
     id: Box<str>,
     posted: mpsc::Receiver<Posted>,
-    /// The service stops: what runs is finished, and nothing more is taken on.
+    /// `true` during shutdown: running requests finish, and no others are accepted.
     is_closing: bool,
-    /// All that was taken runs or is answered.
+    /// `true` once all accepted requests run or are answered.
     is_drained: bool,
     running: ConcurrentRequests,
-    /// What servers say that answers no request.
+    /// The messages of servers that answer no request.
     reader: Option<OutboxReader>,
     events: ReplyEvents,
 }
@@ -223,7 +224,7 @@ impl Drop for Down {
 }
 
 impl Down {
-    /// Returns what goes to the client next; `None` ends the stream.
+    /// Returns the next output for the client; `None` ends the stream.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             if let Some(piece) = self.events.piece() {
@@ -241,7 +242,7 @@ impl Down {
                     Some(concurrent::ConcurrentEvent::Aside(message) | concurrent::ConcurrentEvent::Answer { message, .. }) => {
                         self.events.begin(message);
                     }
-                    // The client has cancelled all of them.
+                    // The client has cancelled all requests.
                     None => {}
                 },
                 posted = self.posted.recv(), if has_room => match posted {

@@ -1,8 +1,8 @@
-//! A future that wakes itself without its task being put to sleep and woken for it.
+//! A future that wakes itself without a detour through the scheduler.
 //!
-//! hyper hands a request's body to the service inside one task, and our own answer goes back the
-//! same way: each hand-over wakes the task that is running. tokio would queue it again, often for
-//! another thread, which is a system call each way. Polled again at once, it is none.
+//! hyper passes request bodies and answers between the two sides within one task, and each transfer
+//! wakes the running task. tokio would queue the task again, often on another thread, which costs a
+//! system call per transfer. Polling again at once costs none.
 
 use std::{
     future::Future,
@@ -14,28 +14,28 @@ use std::{
     task::{Context, Poll, Wake, Waker},
 };
 
-/// How often a future is polled again before others get their turn.
+/// The number of times that a future is polled again before other tasks get a turn.
 const POLLS_MAX: u32 = 16;
 
-/// Runs a future whose wake-ups of itself stay inside.
+/// A future whose wake-ups of itself stay local.
 pub(super) struct LocalWake<F> {
     future: Pin<Box<F>>,
     signal: Arc<Signal>,
     waker: Waker,
 }
 
-/// What a wake-up finds.
+/// The state that a waker updates.
 #[derive(Debug, Default)]
 struct Signal {
     state: AtomicU8,
     task: Mutex<Option<Waker>>,
 }
 
-/// Nobody polls: a wake-up goes to the task.
+/// The future is not being polled: a wake-up goes to the task.
 const RESTING: u8 = 0;
 /// The future is being polled.
 const POLLING: u8 = 1;
-/// It was woken meanwhile.
+/// The future was woken while it was being polled.
 const WOKEN: u8 = 2;
 
 impl<F: Future<Output = ()>> LocalWake<F> {
@@ -57,7 +57,7 @@ impl<F: Future<Output = ()>> Future for LocalWake<F> {
             if self.future.as_mut().poll(&mut Context::from_waker(&waker)).is_ready() {
                 return Poll::Ready(());
             }
-            // A wake-up from here on goes to the task, which is not lost: it is being polled.
+            // A wake-up from here on goes to the task, and is not lost: tokio is polling the task.
             if self.signal.state.swap(RESTING, Ordering::AcqRel) != WOKEN {
                 return Poll::Pending;
             }
@@ -77,7 +77,7 @@ impl Signal {
     }
 
     fn task(&self) -> MutexGuard<'_, Option<Waker>> {
-        // Held to copy or compare a waker.
+        // Held only to copy or compare a waker.
         self.task.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -107,7 +107,7 @@ mod tests {
 
     use super::*;
 
-    /// Counts the wake-ups of a task.
+    /// A task that counts its wake-ups.
     #[derive(Default)]
     struct Task(AtomicU32);
 
@@ -117,8 +117,8 @@ mod tests {
         }
     }
 
-    /// Polls once a future that wakes itself `n_wakes` times, then waits; returns how often it was
-    /// polled, its last waker, and the task.
+    /// Polls a future once that wakes itself `n_wakes` times and then waits. Returns the number of
+    /// polls, the last waker, and the task.
     fn poll(n_wakes: u32) -> (u32, Waker, Arc<Task>) {
         let (mut n_polls, mut last) = (0, None);
         let future = poll_fn(|context| {

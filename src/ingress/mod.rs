@@ -1,6 +1,6 @@
-//! The HTTP edge: from a listener to an answer.
+//! The HTTP interface, from a listener to an answer.
 //!
-//! The only place that knows HTTP status codes of our own answers.
+//! Only this module chooses HTTP status codes for metamcp's answers.
 
 use std::{
     convert::Infallible,
@@ -29,6 +29,7 @@ mod bearer;
 mod concurrent;
 mod control_rpc;
 mod cors;
+mod error;
 mod handshake;
 mod legacy;
 mod legacy_sse;
@@ -48,45 +49,45 @@ mod write_timeout;
 
 pub use accept::serve;
 pub use control_rpc::{ControlDispatch, RpcReply};
-use respond::IngressError;
+use error::IngressError;
 use token_failures::TokenFailures;
 
-/// A message, or a stream of events.
+/// A message or an event stream.
 type Body = Either<OutgoingBody, UnsyncBoxBody<Bytes, Infallible>>;
 type Response = hyper::Response<Body>;
 
-/// What every request at the edge needs.
+/// The state shared by all requests.
 #[derive(Debug)]
 pub struct IngressContext {
     views: Arc<Views>,
     board: Arc<StatusBoard>,
-    /// What clients must bring.
+    /// The token that clients must send.
     token: Arc<bearer_token::CurrentToken>,
-    /// Who has brought wrong ones.
+    /// The sources that have sent wrong tokens.
     denials: Mutex<TokenFailures>,
-    /// Cancelled when streams that would never end are to end.
+    /// Cancelled when streams without an end of their own must end.
     stop: CancellationToken,
-    /// Cancelled when requests that still run are to be answered with an error.
+    /// Cancelled when running requests must be answered with an error.
     hurry: CancellationToken,
     /// The connections of clients.
     connections: Arc<Evictables>,
     /// The streams that have no end of their own.
     streams: Arc<Evictables>,
-    /// The streams of clients that speak HTTP with SSE.
+    /// The streams of clients that use HTTP with SSE.
     pairs: legacy_sse::LegacyStreams,
-    /// For each answer on a stream that can be resumed.
+    /// One permit for each answer on a resumable stream.
     resumable: Arc<Semaphore>,
-    /// For what is kept of such answers although it was sent.
+    /// The permits for sent parts of such answers that are kept for a resumption.
     sent: Arc<Semaphore>,
-    /// Owns what goes on without its client.
+    /// The owner of work that continues without its client.
     tasks: TaskTracker,
-    /// Who answers operators.
+    /// The handler of operators' requests.
     operators: OnceLock<Weak<dyn ControlDispatch>>,
 }
 
 impl IngressContext {
-    /// Returns the edge of the service, which asks clients for `token`. Streams end with `stop`, and requests that run when `hurry`
-    /// is cancelled end at once; `tasks` owns those that go on while their client is away.
+    /// Returns the state of the interface, which requires `token` from clients. `stop` ends
+    /// streams, `hurry` ends running requests, and `tasks` owns those whose clients are away.
     pub fn new(
         views: Arc<Views>,
         board: Arc<StatusBoard>,
@@ -115,13 +116,13 @@ impl IngressContext {
         })
     }
 
-    /// Has operators answered by `operators` as long as those are there; it is set once.
+    /// Sets the handler of operators' requests, once, for as long as `operators` lives.
     pub fn set_control(&self, operators: Weak<dyn ControlDispatch>) {
         let _once = self.operators.set(operators);
     }
 
-    /// Returns a place for a stream of the client of `session`, from the largest holder where all are
-    /// taken.
+    /// Returns a permit for a stream of `holder`. If all permits are taken, the largest holder
+    /// loses one.
     fn stream_permit(&self, holder: Holder) -> Result<EvictablePermit, IngressError> {
         self.streams.admit(holder).ok_or(IngressError::StreamsFull)
     }
@@ -131,7 +132,7 @@ impl IngressContext {
     }
 }
 
-/// Returns how many connections clients may have, where so many descriptors may be open.
+/// Returns the bounds of client connections for this limit of open descriptors.
 fn connection_bounds(n_descriptors: usize) -> EvictionBounds {
     let n_sockets = n_descriptors / defaults::CLIENT_DESCRIPTORS_PART;
     let kept = n_sockets.div_ceil(defaults::CLIENT_RESERVE_PART + RESERVES) * RESERVES;
@@ -139,10 +140,10 @@ fn connection_bounds(n_descriptors: usize) -> EvictionBounds {
     EvictionBounds { max, reserve: max / defaults::CLIENT_RESERVE_PART }
 }
 
-/// Connections are held beyond the bound that are on probation, of small accounts, or being closed.
+/// The number of reserves beyond the bound: for probation, for small accounts, and for closing.
 const RESERVES: usize = 3;
 
-/// Returns how many connections are accepted in all.
+/// Returns the number of connections that are accepted in total.
 fn accepted_max(EvictionBounds { max, reserve }: EvictionBounds) -> usize {
     max + RESERVES * reserve.max(1)
 }

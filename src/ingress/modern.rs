@@ -1,7 +1,6 @@
-//! MCP over streamable HTTP, modern era: every request stands for itself. There are no sessions, and
-//! only POST.
+//! MCP over streamable HTTP, modern era: self-contained requests, no sessions, only POST.
 //!
-//! What the headers say is compared with the body, because those in between believe the headers.
+//! The headers must match the body, because intermediaries rely on the headers.
 //! Source: MCP 2026-07-28, "Streamable HTTP".
 
 use std::sync::Arc;
@@ -11,8 +10,9 @@ use serde_json::Value;
 
 use super::{
     IngressContext, Response,
+    error::{IngressError, quoted_input},
     legacy::{self, VERSION},
-    respond::{self, IngressError},
+    respond,
 };
 use crate::{
     era::client_subscription::SubscriptionFilter,
@@ -32,37 +32,37 @@ use crate::{
 
 pub(super) mod listen;
 
-/// Why the headers of a request do not fit its body.
+/// The reason why the headers of a request contradict its body.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum HeaderMismatch {
-    /// One is missing.
+    /// A header is missing.
     #[error("the header `{0}` is missing")]
     Missing(&'static str),
-    /// One cannot be read.
+    /// A header cannot be read.
     #[error("the header `{0}` has a value that cannot be read")]
     Unreadable(&'static str),
-    /// One says something else.
+    /// A header differs from the body.
     #[error("the header `{header}` is `{told}`, and the body says `{body}`")]
     Differs {
-        /// The header.
+        /// The name of the header.
         header: &'static str,
-        /// What it says.
+        /// The value of the header.
         told: String,
-        /// What the body says.
+        /// The value in the body.
         body: String,
     },
-    /// One that repeats an argument is missing, or says something else.
+    /// A header that repeats an argument is missing or differs.
     #[error("the header `{header}` does not say what the argument `{argument}` says")]
     Argument {
-        /// The header.
+        /// The name of the header.
         header: String,
-        /// Where the argument is.
+        /// The path to the argument.
         argument: String,
     },
 }
 
-/// Tells whether a message is one of the modern era. The legacy era has no message that says its
-/// version itself; where there is no version at all, a header tells that only the modern one has.
+/// Returns whether a message belongs to the modern era. No message of the legacy era names its
+/// version. Without any version, a header that only the modern era has decides.
 pub(super) fn is_modern(headers: &HeaderMap, message: &Message) -> bool {
     let told = headers.get(&VERSION).map(|told| told.to_str().unwrap_or_default());
     let is_legacy = told.is_some_and(version::is_legacy);
@@ -73,12 +73,12 @@ pub(super) fn is_modern(headers: &HeaderMap, message: &Message) -> bool {
     }
 }
 
-/// Tells whether the client says that it speaks the modern era, with a request that has no body.
+/// Returns whether the headers of a request without a body name the modern era.
 pub(super) fn has_modern_headers(headers: &HeaderMap) -> bool {
     headers.get(&VERSION).is_some_and(|told| told == version::MODERN)
 }
 
-/// Answers a message that was POSTed.
+/// Answers a message that was sent by POST.
 pub(super) async fn respond(
     edge: Arc<IngressContext>,
     view: &View,
@@ -126,10 +126,10 @@ async fn try_respond(
     Ok(legacy::reply(edge, view, message, &session, accepts).into_response().await)
 }
 
-/// Returns the status of an answer: in this era it tells what kind of error it is.
+/// Returns the status of an answer, which in this era reflects the kind of error.
 pub(super) fn status_of(answer: &ByteChunks) -> StatusCode {
-    // Pieces are values and what is between them: none begins within a name. Nearly all answers are
-    // results, and a large one is not copied for this.
+    // Names never span two chunks, because chunks are values and the text between them. Nearly all
+    // answers are results, and this check copies no large one.
     if !answer.has(br#""error""#) {
         return StatusCode::OK;
     }
@@ -151,13 +151,13 @@ fn check_headers(headers: &HeaderMap, request: &Message) -> Result<(), IngressEr
     if let Some(body) = body {
         compare(VERSION_HEADER, version, &body)?;
     }
-    // What else there must be, only the version says.
+    // The version determines the other required headers.
     served(Some(version))?;
     let asked = request.method().unwrap_or_default();
     let method = told(headers, parameter_headers::METHOD)?
         .ok_or(HeaderMismatch::Missing(parameter_headers::METHOD))?;
     compare(parameter_headers::METHOD, method, asked)?;
-    // Without a name where there must be one, the request fails for that.
+    // A request that lacks a required name fails for that reason later.
     let Some((name, is_required)) = parameter_headers::name_of(request) else { return Ok(()) };
     let header = match told(headers, parameter_headers::NAME)? {
         None if !is_required => return Ok(()),
@@ -168,7 +168,7 @@ fn check_headers(headers: &HeaderMap, request: &Message) -> Result<(), IngressEr
     Ok(compare(parameter_headers::NAME, &header, &name)?)
 }
 
-/// Compares the headers that repeat arguments with these.
+/// Compares the headers that repeat arguments with the arguments.
 fn check_arguments(
     edge: &IngressContext,
     view: &View,
@@ -183,7 +183,7 @@ fn check_arguments(
     let arguments: Value =
         arguments.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
     for argument in mirrored {
-        // What is no text at all says nothing that an argument could say.
+        // A header that is not text matches no argument.
         let header = headers.get(&argument.header).map(|told| told.to_str().unwrap_or("\0"));
         if !argument.agrees(&arguments, header) {
             let (header, argument) = (argument.header, argument.path.join("."));
@@ -193,7 +193,7 @@ fn check_arguments(
     Ok(())
 }
 
-/// Returns what a header says. One that is there twice says two things.
+/// Returns the value of a header. A repeated header counts as unreadable.
 fn told<'a>(headers: &'a HeaderMap, name: &'static str) -> Result<Option<&'a str>, HeaderMismatch> {
     let mut values = headers.get_all(name).iter();
     let value = match (values.next(), values.next()) {
@@ -208,19 +208,13 @@ fn compare(header: &'static str, told: &str, body: &str) -> Result<(), HeaderMis
     if told == body {
         return Ok(());
     }
-    Err(HeaderMismatch::Differs {
-        header,
-        told: respond::quoted_input(told),
-        body: respond::quoted_input(body),
-    })
+    Err(HeaderMismatch::Differs { header, told: quoted_input(told), body: quoted_input(body) })
 }
 
-/// A legacy version is not served in this form either.
+/// Rejects all other versions: legacy versions are not served in this form either.
 pub(super) fn served(asked: Option<&str>) -> Result<(), IngressError> {
     match asked {
-        Some(asked) if asked != version::MODERN => {
-            Err(IngressError::Version(respond::quoted_input(asked)))
-        }
+        Some(asked) if asked != version::MODERN => Err(IngressError::Version(quoted_input(asked))),
         _ => Ok(()),
     }
 }

@@ -1,6 +1,6 @@
-//! The stream that a client opens with GET: what servers say that answers no request of it.
+//! The stream that a client opens with GET, for server messages that answer no request.
 //!
-//! Its events have ids and are kept for a while, so that a client whose stream broke misses nothing.
+//! Events have ids and are kept for a while, so that a client can resume a broken stream.
 
 use std::sync::Arc;
 
@@ -8,23 +8,20 @@ use bytes::Bytes;
 use futures_util::stream;
 use tokio::time;
 
-use super::{
-    IngressContext, Response,
-    respond::{self, IngressError},
-};
+use super::{IngressContext, Response, error::IngressError, respond};
 use crate::{
     protocol::{ByteChunks, sse},
     session::{EventId, OutboxItem, OutboxReader, Session},
     share::EvictablePermit,
 };
 
-/// Who listens, and to what.
+/// An open stream with its source of messages.
 struct Listening {
     edge: Arc<IngressContext>,
     reader: OutboxReader,
-    /// What goes out before anything is read.
+    /// The first output, sent before any message is read.
     first: Option<Bytes>,
-    /// The session that is of no use without the stream.
+    /// The session that ends with the stream.
     passing: Option<Arc<Session>>,
     permit: EvictablePermit,
 }
@@ -37,9 +34,9 @@ impl Drop for Listening {
     }
 }
 
-/// Opens the stream of `session` after the event `last`. A client that `takes_priming` is told the
-/// id of the beginning at once, so that it can resume even before the first event. A session that
-/// `is_passing`, whose client does not know its id, ends with the stream.
+/// Opens the stream of `session` after the event `last`. A client that `takes_priming` receives the
+/// id of the start, so that it can resume before the first event. A session that `is_passing`, with
+/// an id unknown to its client, ends with the stream.
 pub(super) fn open(
     edge: Arc<IngressContext>,
     session: &Arc<Session>,
@@ -51,7 +48,7 @@ pub(super) fn open(
     let reader = session.read(last);
     let first = match takes_priming {
         true => sse::encode_priming(&reader.position().to_string(), None),
-        // A proxy in between may hold the head back until something comes after it.
+        // A proxy may hold back the head until data follows.
         false => sse::KEEP_ALIVE,
     };
     let passing = is_passing.then(|| Arc::clone(session));
@@ -62,7 +59,7 @@ pub(super) fn open(
 }
 
 impl Listening {
-    /// Returns what goes to the client next; `None` ends the stream.
+    /// Returns the next output for the client; `None` ends the stream.
     async fn next(&mut self) -> Option<ByteChunks> {
         if let Some(first) = self.first.take() {
             return Some(first.into());
@@ -71,7 +68,7 @@ impl Listening {
         let next = tokio::select! {
             next = time::timeout(silence, self.reader.next()) => next,
             () = self.edge.stop.cancelled() => return None,
-            // The client may open another one.
+            // The client may open another stream.
             () = self.permit.evicted() => return None,
         };
         match next {

@@ -1,7 +1,7 @@
-//! Who may talk to a port: not every page that a browser shows.
+//! The check of `Host` and `Origin`, which keeps foreign web pages out.
 //!
-//! A page of a foreign site can send requests to 127.0.0.1, under its own `Origin`, or under a
-//! host name that its owner has pointed at 127.0.0.1 (DNS rebinding). Both headers are checked.
+//! A page of a foreign site can send requests to 127.0.0.1. It sends its own `Origin`, or uses a
+//! host name that points at 127.0.0.1 (DNS rebinding).
 
 use std::{borrow::Cow, net::IpAddr};
 
@@ -12,13 +12,13 @@ use hyper::{
 
 use crate::config::ListenConfig;
 
-/// Why a request was refused.
+/// The reason why a request was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum OriginRefusal {
     /// The `Host` header is missing or names another host.
     #[error("host `{0}` is not served here")]
     Host(String),
-    /// There are several `Host` headers: which one counts is up to the reader.
+    /// There are several `Host` headers, and readers differ on which one counts.
     #[error("a request with several `Host` headers")]
     Hosts,
     /// The request comes from a page of another site.
@@ -28,9 +28,9 @@ pub(super) enum OriginRefusal {
 
 /// Checks the `Host` and `Origin` headers.
 ///
-/// Loopback names and addresses are always served, on any port: proxies and forwarded ports
-/// change it. So is `address`, at which the request has come in: no name leads there that a page could
-/// be shown under. A request without `Origin` does not come from a page.
+/// Loopback names and addresses are always allowed, on any port, since proxies change ports. So is
+/// `address`, on which the request arrived: rebinding needs a name. A request without `Origin` does
+/// not come from a page.
 pub(super) fn check(
     headers: &HeaderMap,
     listen: &ListenConfig,
@@ -65,8 +65,8 @@ fn text(value: &HeaderValue) -> Cow<'_, str> {
     String::from_utf8_lossy(value.as_bytes())
 }
 
-/// Returns an authority without its port; an IPv6 address keeps its brackets off. What is no host, or
-/// has a user in front of it, is empty.
+/// Returns an authority without port, and an IPv6 address without brackets. An invalid host, or one
+/// with user information, yields an empty name.
 fn host_name(authority: &str) -> &str {
     let (name, rest) = match authority.strip_prefix('[') {
         Some(bracketed) => bracketed.split_once(']').unwrap_or_default(),

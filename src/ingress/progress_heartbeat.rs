@@ -1,21 +1,21 @@
-//! Progress of our own for a tool that is silent: some clients give a silent call up.
+//! Progress notifications of metamcp for silent tools: some clients give up silent calls.
 //!
-//! Pure: the caller knows the time.
+//! Pure: the caller supplies the time.
 
 use bytes::Bytes;
 
 use crate::protocol::{Message, jsonrpc::MessagePart, payloads::method};
 
-/// What the client was told of one request so far.
+/// The progress that the client was told for one request.
 #[derive(Debug)]
 pub(super) struct ProgressHeartbeat {
-    /// The client's token, as JSON text; without one it wants no progress.
+    /// The client's token, as JSON text; `None` if the client wants no progress.
     token: Option<Box<str>>,
-    /// The last value: progress must grow with every notification.
+    /// The last value. Progress must increase with every notification.
     progress: f64,
 }
 
-/// How little a beat adds: less than any tool counts in.
+/// The increment of a heartbeat, smaller than any unit that tools count in.
 const STEP: f64 = 1e-6;
 
 impl ProgressHeartbeat {
@@ -23,14 +23,14 @@ impl ProgressHeartbeat {
         Self { token: token.map(Into::into), progress: 0.0 }
     }
 
-    /// Notes what the tool itself has told.
+    /// Records a progress notification of the tool itself.
     pub(super) fn note(&mut self, progress: &Message) {
         let told = progress.part(MessagePart::Progress).and_then(|number| number.parse().ok());
-        // A tool that counts backwards is not followed.
+        // A decreasing value is ignored.
         self.progress = told.filter(|told: &f64| *told > self.progress).unwrap_or(self.progress);
     }
 
-    /// Returns a notification that says that the tool still runs.
+    /// Returns a notification that the tool is still running.
     pub(super) fn next(&mut self) -> Option<Bytes> {
         let token = self.token.as_deref()?;
         self.progress = (self.progress + STEP).max(self.progress.next_up());

@@ -1,9 +1,9 @@
-//! The answer to one request on its way to the client.
+//! The answer to a request on its way to the client.
 //!
-//! Plain JSON when it comes soon and alone, an event stream when something comes before it or
-//! when it takes long: then comments keep the connection alive.
-//! Dropping a reply, as happens when the client goes away, cancels the request at the server; one
-//! whose client can come back is handed to [`resumable_reply`].
+//! It is plain JSON if it arrives soon and alone. It is an event stream if messages precede it or
+//! it takes long; comments then keep the connection alive. Dropping a reply, as when the client
+//! disconnects, cancels the request at the server. If the client can resume, [`resumable_reply`]
+//! takes over the reply instead.
 
 use std::{sync::Arc, vec};
 
@@ -27,30 +27,30 @@ use crate::{
     view::RequestOutcome,
 };
 
-/// What forms of an answer the client takes.
+/// The forms of an answer that the client accepts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct AcceptedForms {
     pub(super) json: bool,
     pub(super) events: bool,
-    /// It comes back for the rest of a stream that broke.
+    /// `true` if the client resumes broken streams.
     pub(super) resumption: bool,
 }
 
 impl AcceptedForms {
-    /// Both forms, and what is sent is there or lost.
+    /// Both forms, without resumption.
     pub(super) fn both() -> Self {
         Self { json: true, events: true, resumption: false }
     }
 
-    /// Leaves out what the operator does not want clients to be sent. One that takes nothing else
-    /// gets it all the same.
+    /// Removes forms that the operator does not want to be used, unless the client accepts no
+    /// other.
     pub(super) fn preferring(self, edge: &IngressContext) -> Self {
         let is_plain = self.json && edge.views.config().listen.json_response;
         Self { events: self.events && !is_plain, ..self }
     }
 }
 
-/// The answer to one request.
+/// The answer to a request.
 pub(super) struct RequestReply {
     edge: Arc<IngressContext>,
     stage: Stage,
@@ -58,9 +58,9 @@ pub(super) struct RequestReply {
     accepts: AcceptedForms,
     running: RunningRequest,
     beat: ProgressHeartbeat,
-    /// Since when nothing has come that says something.
+    /// The time of the last message that showed activity.
     silent_since: Instant,
-    /// What of an event is still to be sent.
+    /// The unsent rest of an event.
     unsent: vec::IntoIter<Bytes>,
 }
 
@@ -70,14 +70,14 @@ enum Stage {
     Done,
 }
 
-/// What goes to the client next.
+/// The next output for the client.
 pub(super) enum ReplyPart {
-    /// Something that comes before the answer.
+    /// A message that precedes the answer.
     Aside(ByteChunks),
     Answer(ByteChunks),
-    /// The server lets those who can resume wait for the answer without a stream.
+    /// The server lets clients that can resume wait for the answer without a stream.
     Deferred,
-    /// The client has cancelled: there is no answer.
+    /// The client has cancelled the request: there is no answer.
     Nothing,
 }
 
@@ -102,13 +102,13 @@ impl RequestReply {
         }
     }
 
-    /// Waits for what comes first and chooses the form of the answer by it.
+    /// Waits for the first output and chooses the form of the answer accordingly.
     pub(super) async fn into_response(mut self) -> Response {
         let is_modern = self.running.session().is_modern();
-        // In the modern era the status says what an error is about: it waits for the answer.
+        // In the modern era, the status reflects the kind of error, so it waits for the answer.
         let soon = if is_modern { Some(defaults::STREAM_AFTER) } else { None };
         let first = match self.edge.views.config().listen.stream_after.or(soon) {
-            // A client that takes no stream gets the answer alone.
+            // A client that accepts no stream receives only the answer.
             _ if !self.accepts.events => loop {
                 match self.next().await {
                     ReplyPart::Aside(_) | ReplyPart::Deferred => {}
@@ -123,7 +123,7 @@ impl RequestReply {
                 let status = if is_modern { modern::status_of(&answer) } else { StatusCode::OK };
                 respond::json_bytes(status, answer)
             }
-            // The client has cancelled, and takes no stream that could end without an answer.
+            // The client has cancelled, and accepts no stream that could end without an answer.
             Some(ReplyPart::Nothing) if !self.accepts.events => {
                 respond::empty(StatusCode::ACCEPTED)
             }
@@ -143,7 +143,7 @@ impl RequestReply {
                 return Some((piece, (reply, first)));
             }
             let part = match first {
-                // The stream stays open: it cannot be resumed.
+                // The stream stays open, because it cannot be resumed.
                 Some(part) if !matches!(part, ReplyPart::Deferred) => part,
                 _ => match reply.next_or_silence().await {
                     Ok(part) => part,
@@ -163,25 +163,25 @@ impl RequestReply {
         respond::event_stream(pieces)
     }
 
-    /// Encodes an event and returns the first piece of it.
+    /// Encodes an event and returns its first chunk.
     fn event(&mut self, message: ByteChunks) -> Bytes {
         self.unsent = sse::encode_pieces(message).into_iter();
         self.unsent.next().unwrap_or_default()
     }
 
-    /// Returns what comes next, or a sign of life when nothing has come for a while.
+    /// Returns the next output, or a keep-alive comment after a period of silence.
     async fn next_or_silence(&mut self) -> Result<ReplyPart, Bytes> {
         let silence = self.edge.views.config().listen.keep_alive;
         let next = time::timeout(silence, self.next_or_heartbeat()).await;
         next.ok().flatten().ok_or(sse::KEEP_ALIVE)
     }
 
-    /// Returns what comes next, or progress of ours when it is time for some; nothing when it is,
-    /// and the client wants none or the server does not work on the request.
+    /// Returns the next output, or a progress notification of metamcp when one is due. Returns
+    /// `None` if one is due but the client wants none or the server is not working on the request.
     ///
     /// # Cancel safety
     ///
-    /// Safe: the next call goes on.
+    /// Cancel safe. The next call continues.
     pub(super) async fn next_or_heartbeat(&mut self) -> Option<ReplyPart> {
         let silence = self.edge.views.config().service.progress_beat;
         let Some(silence) = silence else { return Some(self.next().await) };
@@ -194,7 +194,7 @@ impl RequestReply {
         beat.map(|message| ReplyPart::Aside(message.into()))
     }
 
-    /// Returns the edge at which the request came in.
+    /// Returns the state of the interface on which the request arrived.
     pub(super) fn edge(&self) -> &Arc<IngressContext> {
         &self.edge
     }
@@ -204,24 +204,24 @@ impl RequestReply {
         self.running.session()
     }
 
-    /// Returns what cancels the request.
+    /// Returns the token that cancels the request.
     pub(super) fn canceller(&self) -> CancellationToken {
         self.running.canceller()
     }
 
-    /// Returns the id of the request, as the client wrote it.
+    /// Returns the id of the request in the client's spelling.
     pub(super) fn id(&self) -> &str {
         &self.id
     }
 
-    /// Returns what comes next.
+    /// Returns the next output.
     ///
     /// # Cancel safety
     ///
-    /// Safe: the next call goes on.
+    /// Cancel safe. The next call continues.
     async fn next(&mut self) -> ReplyPart {
         let part = tokio::select! {
-            // An answer that is there goes out, whatever else has happened.
+            // An answer that is ready has priority over everything else.
             biased;
             part = advance(&mut self.stage, &mut self.beat, &self.edge, &self.running, (&self.id, self.accepts)) => part,
             () = self.running.cancelled() => {
@@ -238,14 +238,14 @@ impl RequestReply {
         match part {
             ReplyPart::Aside(_) => self.silent_since = Instant::now(),
             ReplyPart::Deferred => {}
-            // Lets go of the request at once, not when the client has read the last byte.
+            // Releases the request now, and not when the client has read the last byte.
             ReplyPart::Answer(_) | ReplyPart::Nothing => self.stage = Stage::Done,
         }
         part
     }
 }
 
-/// Goes on to what comes next for the client.
+/// Advances to the next output for the client.
 async fn advance(
     stage: &mut Stage,
     beat: &mut ProgressHeartbeat,
@@ -316,7 +316,7 @@ async fn advance(
     }
 }
 
-/// Returns a notification as the client is to see it, if it is.
+/// Returns a notification in the form for the client, or `None` if it does not receive it.
 fn notification(
     message: &Message,
     exchange: &Exchange,
@@ -326,7 +326,7 @@ fn notification(
 ) -> Option<ByteChunks> {
     let session = running.session();
     match message.method().unwrap_or_default() {
-        // Nothing else belongs to a request of the modern era.
+        // A modern request has no other notifications.
         other
             if session.is_modern() && !matches!(other, method::LOG_MESSAGE | method::PROGRESS) =>
         {
@@ -351,7 +351,7 @@ fn ask(question: ServerRequest, running: &RunningRequest, accepts: AcceptedForms
     if accepts.events {
         return running.session().ask(question, Some(running.number()));
     }
-    // One that takes no stream cannot be asked.
+    // A client that accepts no stream cannot receive requests.
     question.refuse();
     None
 }

@@ -1,5 +1,5 @@
-//! What goes out on a stream of events of several requests: each event in pieces, and a sign of life
-//! when nothing has for a while.
+//! The output of an event stream for several requests: each event in chunks, and keep-alive
+//! comments in between.
 
 use std::vec;
 
@@ -9,9 +9,9 @@ use tokio::time::Instant;
 use super::IngressContext;
 use crate::protocol::{ByteChunks, sse};
 
-/// The event that is being sent, and since when nothing was.
+/// The event being sent, and the time of the last output.
 pub(super) struct ReplyEvents {
-    /// What of it is still to be sent.
+    /// The unsent rest of the event.
     unsent: vec::IntoIter<Bytes>,
     written_at: Instant,
 }
@@ -22,24 +22,24 @@ impl ReplyEvents {
         Self { unsent: first.into_iter(), written_at: Instant::now() }
     }
 
-    /// Begins another event; the last one was sent.
+    /// Begins another event after the last one was sent completely.
     pub(super) fn begin(&mut self, message: ByteChunks) {
         self.unsent = sse::encode_pieces(message).into_iter();
     }
 
-    /// Returns the next piece of the event, if it is not sent yet.
+    /// Returns the next chunk of the event, if one is left.
     pub(super) fn piece(&mut self) -> Option<Bytes> {
         let piece = self.unsent.next()?;
         self.written_at = Instant::now();
         Some(piece)
     }
 
-    /// Returns until when nothing need be sent.
+    /// Returns the time at which the next keep-alive comment is due.
     pub(super) fn next_keepalive(&self, edge: &IngressContext) -> Instant {
         self.written_at + edge.views.config().listen.keep_alive
     }
 
-    /// Returns a sign of life.
+    /// Returns a keep-alive comment.
     pub(super) fn sign(&mut self) -> Bytes {
         self.written_at = Instant::now();
         sse::KEEP_ALIVE

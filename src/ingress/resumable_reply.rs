@@ -1,11 +1,11 @@
-//! Answers on streams that a client can resume where they broke.
+//! Answers on streams that a client can resume.
 //!
-//! A task drives the reply, and the stream reads what comes of it: so the request goes on while its
-//! client is away, until that has taken too long. Source: MCP 2025-11-25, "Resumability".
+//! A task drives the reply, and the stream reads its output. The request therefore continues while
+//! its client is away, up to a time limit. Source: MCP 2025-11-25, "Resumability".
 //!
-//! An answer that was written to a socket may be lost with it: that a client has gone is often known
-//! only then. So it is kept for as long as a client may be away, unless that comes back for what is
-//! after it, or too much is kept.
+//! An answer written to a socket may be lost with it, since a disconnect is often detected only
+//! later. It is kept for as long as a client may be away. It is dropped earlier if the client
+//! resumes after it, and not kept if too much is kept.
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
@@ -24,12 +24,12 @@ use crate::{
     session::{ResumableStream, StreamRemainder},
 };
 
-/// Returns the permit for one more such stream; nothing where there are too many.
+/// Returns a permit for a resumable stream, or `None` if there are too many.
 pub(super) fn permit(edge: &IngressContext) -> Option<OwnedSemaphorePermit> {
     Arc::clone(&edge.resumable).try_acquire_owned().ok()
 }
 
-/// Sends the answer, which begins with `first`, on a stream that can be resumed.
+/// Sends the answer, which begins with `first`, on a resumable stream.
 pub(super) fn answer(
     reply: RequestReply,
     first: Option<ReplyPart>,
@@ -41,7 +41,7 @@ pub(super) fn answer(
     self::send_remainder(edge, rest)
 }
 
-/// Sends what is left of an answer.
+/// Sends the rest of an answer.
 pub(super) fn send_remainder(edge: Arc<IngressContext>, rest: StreamRemainder) -> Response {
     let position = rest.position().to_string();
     let first = sse::encode_priming(&position, Some(defaults::RESUME_AFTER));
@@ -82,13 +82,13 @@ async fn drive(
     }
 }
 
-/// Returns the permit to keep so much that was sent; nothing where too much is kept.
+/// Returns a permit to keep `n_bytes` of sent data, or `None` if too much is kept.
 fn room(edge: &IngressContext, n_bytes: usize) -> Option<OwnedSemaphorePermit> {
     let n_units = 1 + n_bytes / defaults::SENT_BYTES_UNIT;
     Arc::clone(&edge.sent).try_acquire_many_owned(u32::try_from(n_units).ok()?).ok()
 }
 
-/// Puts down what comes of a reply, as fast as the client reads; `false` when there is no answer.
+/// Stores the output of a reply as fast as the client reads; returns `false` without an answer.
 async fn tell(
     reply: &mut RequestReply,
     mut first: Option<ReplyPart>,
@@ -115,7 +115,7 @@ async fn tell(
     }
 }
 
-/// Waits until the client has been away for too long, which it is at once when the service stops.
+/// Waits until the client has been away for too long. During shutdown, any absence is too long.
 async fn gone(edge: &IngressContext, resumable: &ResumableStream) {
     let at_the_stop = async {
         edge.stop.cancelled().await;
@@ -127,16 +127,16 @@ async fn gone(edge: &IngressContext, resumable: &ResumableStream) {
     }
 }
 
-/// A client that reads an answer.
+/// The delivery of an answer to its client.
 struct Reading {
     edge: Arc<IngressContext>,
     rest: StreamRemainder,
-    /// What goes out before anything is read.
+    /// The first output, sent before any message is read.
     first: Option<Bytes>,
 }
 
 impl Reading {
-    /// Returns what goes to the client next; `None` ends the stream.
+    /// Returns the next output for the client; `None` ends the stream.
     async fn next(&mut self) -> Option<ByteChunks> {
         if let Some(first) = self.first.take() {
             return Some(first.into());

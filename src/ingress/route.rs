@@ -1,4 +1,4 @@
-//! Which path leads where.
+//! The routing of requests by path.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -7,14 +7,14 @@ use hyper::{Method, Request, StatusCode, body::Incoming};
 use serde_json::json;
 
 use super::{
-    IngressContext, Response, bearer, control_rpc, cors, legacy, legacy_sse, origin, respond,
+    IngressContext, Response, bearer, control_rpc, cors, error::IngressError, legacy, legacy_sse,
+    origin, respond,
 };
 use crate::{
     peer::ConnectedClient, share::EvictablePermit, telemetry::liveness::StuckLoop, view::View,
 };
-use respond::IngressError;
 
-/// Answers one HTTP request of `caller`, which has come in at `address` on the connection of `permit`.
+/// Answers an HTTP request from `caller` that arrived at `address` on the connection of `permit`.
 pub(super) fn respond(
     edge: Arc<IngressContext>,
     permit: Arc<EvictablePermit>,
@@ -28,7 +28,7 @@ pub(super) fn respond(
     let reader = cors::reader(request.headers(), path, &config.listen);
     let has_readers = cors::has_readers(path, &config.listen);
     let is_preflight = reader.is_some() && cors::is_preflight(&request);
-    // Boxed: it is moved several times, and hyper keeps room for it while nobody asks.
+    // Boxed: the future is moved several times, and hyper reserves its space while idle.
     let answering = Box::pin(dispatch(edge, permit, caller, address, request, is_preflight));
     answering.map(move |answered| {
         let response = match answered {
@@ -52,14 +52,14 @@ async fn dispatch(
     request: Request<Incoming>,
     is_preflight: bool,
 ) -> Result<Response, IngressError> {
-    // First of all: a page of another site cannot even try a token.
+    // This check comes first, so that a foreign page cannot even try a token.
     origin::check(request.headers(), &edge.views.config().listen, address)?;
     if is_preflight {
         return Ok(cors::preflight(request.headers()));
     }
     if let Some(token) = edge.token.get().filter(|_| !bearer::is_open(&request)) {
         if let Err(denied) = bearer::check(request.headers(), &token) {
-            // Boxed: those who are let in need not have the room.
+            // Boxed, to keep the future of admitted requests small.
             return Err(Box::pin(bearer::refuse(&edge, denied, &caller, request)).await);
         }
         caller = caller.with_token(token.fingerprint());
@@ -75,14 +75,14 @@ async fn dispatch(
         "/status" => {
             return probe(&request, || respond::json(StatusCode::OK, &edge.board.status()));
         }
-        // Boxed: others need not have the room.
+        // Boxed, to keep the future of other requests small.
         control_rpc::PATH => return Box::pin(control_rpc::respond(&edge, caller, request)).await,
         legacy_sse::MESSAGES => {
             return Box::pin(legacy_sse::send(edge, request, caller.holder.account)).await;
         }
         _ => {}
     }
-    // A server may be called `sse`.
+    // A server may be named `sse`.
     if let Some(path) = path.strip_suffix("/sse").filter(|path| *path != "/servers") {
         let view = if path.is_empty() { edge.views.root() } else { view(&edge, path)? };
         return legacy_sse::open(edge, view, &request, caller.holder);
@@ -94,7 +94,7 @@ async fn dispatch(
     }
 }
 
-/// Tells whether probes and operators ask there, for whom some connections are kept.
+/// Returns whether the path serves probes or operators, for whom connections are reserved.
 fn is_for_operators(path: &str) -> bool {
     matches!(path, "/healthz" | "/readyz" | "/status" | control_rpc::PATH)
 }
@@ -122,7 +122,7 @@ fn probe(
     }
 }
 
-/// Alive as long as every loop turns, whatever the servers are doing.
+/// Reports whether the service is alive: all event loops turn, whatever its servers do.
 fn health(edge: &IngressContext) -> Response {
     let stuck: Vec<StuckLoop> = edge.board.stuck();
     let status = if stuck.is_empty() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };

@@ -1,8 +1,8 @@
-//! Who brings wrong tokens, and how long the refusals wait.
+//! The sources of wrong tokens, and the delay of their refusals.
 //!
-//! Pure: the caller tells the time, waits and writes the log. Each source has a bucket of refusals that
-//! are sent at once; later ones wait until the bucket has filled again. Whoever brings the right token
-//! is let in at once, whatever others at the same address do.
+//! Pure: the caller supplies the time, waits and logs. Each source has a bucket of refusals that
+//! are sent at once; later ones wait until the bucket refills. The right token is accepted at once,
+//! even from an address with many failures.
 
 use std::{
     collections::HashMap,
@@ -22,46 +22,46 @@ use crate::{
     peer::{ClientSocket, ConnectedClient},
 };
 
-/// Where wrong tokens come from.
+/// The source of a wrong token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum TokenSource {
     /// A user of this host.
     User(u32),
-    /// Another host, or a network of them: whoever has one IPv6 address has all of its /64.
+    /// Another host, or an IPv6 /64 network, all of whose addresses one host can use.
     Host(IpAddr),
-    /// Clients that the kernel does not tell about.
+    /// A client that the kernel does not identify.
     Unknown,
 }
 
-/// What becomes of a refusal.
+/// The handling of a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FailureVerdict {
-    /// How long it waits; none where too many wait already.
+    /// The delay before the refusal, or `None` if too many are waiting.
     pub(super) pause: Option<Duration>,
-    /// How many wrong tokens of the source the log is to tell of, this one included; 0 for none.
+    /// The number of wrong tokens of the source to log now, including this one; 0 for no log line.
     pub(super) n_told: u64,
 }
 
-/// The sources of wrong tokens of the last minutes.
+/// The recent sources of wrong tokens.
 #[derive(Debug, Default)]
 pub(super) struct TokenFailures {
     offenders: HashMap<TokenSource, Offender>,
-    /// Since when the lines of the log are counted, and how many there were.
+    /// The start of the current logging period, and its number of log lines.
     logged: Option<(Instant, u32)>,
 }
 
 #[derive(Debug)]
 struct Offender {
-    /// When the bucket is full again.
+    /// The time at which the bucket is full again.
     full: Instant,
     seen: Instant,
-    /// When the log was last told, and how many came since.
+    /// The time of the last log line; `n_untold` counts the tokens since then.
     told: Option<Instant>,
     n_untold: u64,
 }
 
 impl TokenSource {
-    /// Returns where a client is, as far as the kernel tells.
+    /// Returns the source of a client, as identified by the kernel.
     pub(super) fn of(caller: &ConnectedClient) -> Self {
         match (caller.socket, caller.holder.account) {
             (ClientSocket::Elsewhere(address), _) => Self::at(address),
@@ -91,7 +91,7 @@ impl fmt::Display for TokenSource {
 }
 
 impl TokenFailures {
-    /// Takes note of a wrong token.
+    /// Records a wrong token.
     pub(super) fn note_wrong_token(&mut self, source: TokenSource, now: Instant) -> FailureVerdict {
         let offenders = &mut self.offenders;
         if !offenders.contains_key(&source) && offenders.len() >= WRONG_TOKEN_SOURCES_MAX {

@@ -1,4 +1,4 @@
-//! A connection whose client must take what is written to it.
+//! A connection whose client must read within a time limit.
 
 use std::{
     io,
@@ -12,9 +12,9 @@ use tokio::{
     time::{self, Sleep},
 };
 
-/// Fails a write of which nothing was taken for too long.
+/// A stream whose write fails if the peer accepts no data for too long.
 ///
-/// Costs nothing while the client reads: there is a timer only while a write waits.
+/// It costs nothing while the client reads: a timer exists only while a write waits.
 #[derive(Debug)]
 pub(super) struct WriteTimeout<S> {
     stream: S,
@@ -22,7 +22,7 @@ pub(super) struct WriteTimeout<S> {
     waiting: Option<Pin<Box<Sleep>>>,
 }
 
-/// A client that does not read.
+/// The error for a client that does not read.
 #[derive(Debug, thiserror::Error)]
 #[error("the client took nothing of its answer for {} s", .0.as_secs_f64())]
 struct Stalled(Duration);

@@ -1,9 +1,9 @@
-//! The arguments of the meta tools, with types.
+//! The typed arguments of the meta tools.
 //!
-//! What each tool takes is written down once, in its definition: which fields there are, and what
-//! the errors say of them, is read from there. Models nest and spell things in their own ways; what
-//! can only mean one thing is taken as that: an object or a list that is written as a string, one
-//! thing where a list of such is wanted, `null` or an empty text for a field that is left out.
+//! The definition of each tool is the only list of its fields, and the source of their descriptions
+//! in errors. Models nest and spell arguments in their own ways, so every unambiguous form is
+//! accepted: an object or a list written as a string, one item instead of a list, and `null` or an
+//! empty text for a missing field.
 
 mod error;
 mod field_reader;
@@ -22,137 +22,137 @@ use super::{
 };
 use crate::config::defaults;
 
-/// What a tool of ours is called with.
+/// The arguments of a meta tool.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MetaArguments {
-    /// Of `mcp_discover`.
+    /// The arguments of `mcp_discover`.
     Discover(DiscoverArguments),
-    /// Of `mcp_provision`.
+    /// The arguments of `mcp_provision`.
     Provision(ProvisionArguments),
-    /// Of `mcp_call`.
+    /// The arguments of `mcp_call`.
     Call(CallArguments),
-    /// Of `mcp_execute`.
+    /// The arguments of `mcp_execute`.
     Execute {
         /// The program.
         code: String,
     },
-    /// Of `search_tools`.
+    /// The arguments of `search_tools`.
     SearchTools {
-        /// What is looked for.
+        /// The text to search for.
         query: String,
-        /// Which part of it.
+        /// The page of the list.
         page: PageArguments,
     },
-    /// Of `list_namespaces`.
+    /// The arguments of `list_namespaces`.
     ListNamespaces(PageArguments),
-    /// Of `list_tools`.
+    /// The arguments of `list_tools`.
     ListTools {
-        /// Only what runs on this; all that we have runs on [`BackendKind::Mcp`].
+        /// Only tools of this kind; all tools are of [`BackendKind::Mcp`].
         backend_kind: Option<BackendKind>,
         /// Only tools of this server.
         backend_name: Option<String>,
-        /// Which part of it.
+        /// The page of the list.
         page: PageArguments,
     },
-    /// Of `describe_tool`.
+    /// The arguments of `describe_tool`.
     DescribeTool {
         /// The tool.
         tool: RequestedTool,
-        /// How much of it.
+        /// The level of detail.
         detail: DetailLevel,
-        /// How many examples at most.
+        /// The maximum number of examples.
         examples_max: usize,
     },
-    /// Of `list_tool_examples`.
+    /// The arguments of `list_tool_examples`.
     ListToolExamples {
         /// The tool.
         tool: RequestedTool,
-        /// How many at most.
+        /// The maximum number of examples.
         max: usize,
     },
-    /// Of `run_tool`.
+    /// The arguments of `run_tool`.
     RunTool(RunArguments),
-    /// Of `run_chain`.
+    /// The arguments of `run_chain`.
     RunChain {
-        /// What to run, in this order; never none.
+        /// The steps, in the order to run them; never empty.
         steps: Vec<StepArguments>,
-        /// Add which server ran each step.
+        /// `true` to add the server that ran each step.
         include_backends: bool,
-        /// Add the definition of each tool.
+        /// `true` to add the definition of each tool.
         include_tools: bool,
     },
-    /// Of `execute_code`.
+    /// The arguments of `execute_code`.
     ExecuteCode {
-        /// What it is written in.
+        /// The language of the program.
         language: String,
         /// The program.
         code: String,
-        /// How long it may take.
+        /// The maximum duration.
         timeout: Option<Duration>,
-        /// How many tools it may call.
+        /// The maximum number of tool calls.
         tool_calls_max: Option<usize>,
     },
 }
 
-/// What `mcp_discover` is to find.
+/// The arguments of `mcp_discover`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiscoverArguments {
-    /// What is looked for; without it, all there is.
+    /// The text to search for; `None` for all.
     pub query: Option<String>,
     /// Only this server.
     pub server: Option<String>,
     /// Only this tool.
     pub tool: Option<RequestedTool>,
-    /// How much of each tool.
+    /// The level of detail for each tool.
     pub detail: DetailLevel,
-    /// Which part of it.
+    /// The page of the list.
     pub page: PageArguments,
 }
 
-/// What `mcp_provision` is to find a server for.
+/// The arguments of `mcp_provision`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProvisionArguments {
-    /// What is needed.
+    /// The need that a server should meet.
     pub intent: String,
-    /// More about it.
+    /// More context.
     pub context: Option<String>,
-    /// Start the best match, if that is allowed.
+    /// `true` to start the best match, if that is allowed.
     pub auto_provision: bool,
 }
 
-/// What `mcp_call` is to call.
+/// The arguments of `mcp_call`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallArguments {
     /// The tool.
     pub tool: RequestedTool,
     /// Its arguments, as the JSON text of an object.
     pub args: String,
-    /// The parts of the result that are wanted; none for all.
+    /// The wanted parts of the result; empty for all.
     pub fields: FieldSelection,
-    /// How long it may take.
+    /// The maximum duration.
     pub timeout: Option<Duration>,
-    /// Where to read on in a result that is there already.
+    /// The position from which to read on in a kept result.
     pub cursor: Option<String>,
 }
 
-/// What `run_tool` is to run.
+/// The arguments of `run_tool`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunArguments {
     /// The tool.
     pub tool: RequestedTool,
     /// Its arguments, as the JSON text of an object.
     pub args: String,
-    /// It is asked for a stream, which there is none of.
+    /// `true` if a stream is requested, which is not supported.
     pub is_stream: bool,
-    /// It is asked to run on something else than its server, which it cannot.
+    /// `true` if another backend than the tool's server is requested, which is not supported.
     pub is_overridden: bool,
-    /// Add the tool's definition.
+    /// `true` to add the tool's definition.
     pub include_tool: bool,
-    /// Add which server ran it.
+    /// `true` to add the server that ran it.
     pub include_backend: bool,
-    /// Add the result as it came.
+    /// `true` to add the original result.
     pub include_mcp_result: bool,
-    /// Where to read on in a result that is there already.
+    /// The position from which to read on in a kept result.
     pub cursor: Option<String>,
 }
 
@@ -163,21 +163,21 @@ pub struct StepArguments {
     pub tool: RequestedTool,
     /// Its arguments, as the JSON text of an object.
     pub args: String,
-    /// Add the result of the step before as the argument `previous`.
+    /// `true` to add the result of the previous step as the argument `previous`.
     pub use_previous: bool,
 }
 
-/// Which part of a list.
+/// A page of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageArguments {
-    /// How many entries at most: 1 to [`defaults::DISCOVER_LIMIT_MAX`].
+    /// The maximum number of entries: 1 to [`defaults::DISCOVER_LIMIT_MAX`].
     pub limit: usize,
-    /// Where it begins.
+    /// The position at which it begins.
     pub cursor: Option<String>,
 }
 
 impl MetaArguments {
-    /// Reads what `tool` is called with: `text` is the JSON text of `params.arguments`.
+    /// Reads the arguments of `tool` from `text`, the JSON text of `params.arguments`.
     ///
     /// # Errors
     ///
@@ -250,7 +250,7 @@ impl DiscoverArguments {
 impl CallArguments {
     fn read(fields: &FieldReader<'_>) -> Result<Self, ArgumentError> {
         let (server, tool) = (fields.text("server")?, fields.required("tool")?);
-        // The server may stand in front of the tool.
+        // The name of the tool may begin with the server.
         if server.is_none() && ToolId::parse(&tool).is_err() {
             return Err(fields.missing("server"));
         }
@@ -293,7 +293,7 @@ fn paging(fields: &FieldReader<'_>) -> Result<PageArguments, ArgumentError> {
     })
 }
 
-/// Reads how many entries there may be. One who asks for more than there can be gets those.
+/// Reads a maximum number of entries, and clamps it to `min` and `max`.
 fn count(
     fields: &FieldReader<'_>,
     name: &'static str,
@@ -305,7 +305,7 @@ fn count(
     Ok(found.and_then(|found| usize::try_from(found).ok()))
 }
 
-/// Reads how long something may take, in milliseconds, at least one.
+/// Reads a duration in milliseconds, from 1 to `max`.
 fn timeout(
     fields: &FieldReader<'_>,
     name: &'static str,

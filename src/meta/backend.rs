@@ -1,11 +1,11 @@
-//! What tools run on.
+//! The backends that run tools.
 
 use serde::Serialize;
 
-/// What a tool's server is to the tools of ours: an MCP server, as all of them are.
+/// The kind of every tool's backend: an MCP server.
 pub const BACKEND_KIND: &str = "mcp";
 
-/// What a tool has run on.
+/// The backend that ran a tool.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MetaBackend<'a> {
@@ -14,7 +14,7 @@ pub struct MetaBackend<'a> {
 }
 
 impl<'a> MetaBackend<'a> {
-    /// Returns the server called `name`.
+    /// Returns the backend for the server `name`.
     pub fn of(name: &'a str) -> Self {
         Self { kind: BACKEND_KIND, server_name: name }
     }

@@ -1,12 +1,12 @@
-//! Tools that are run one after the other.
+//! Chains of tools that run one after the other.
 //!
 //! ```text
-//!   next ──▶ a step ──on(what it came to)──▶ next … ──▶ nothing more: finish
-//!                          └─ a failure ──▶ nothing more: finish
+//!   next ──▶ a step ── record_result ──▶ next … ──▶ no more steps: to_result
+//!                          └─ a failure ──▶ no more steps: to_result
 //! ```
 //!
-//! Pure: the caller runs the steps. A chain ends with its first failure; what there is until then is
-//! answered, with the step that failed and its own error.
+//! Pure: the caller runs the steps. A chain ends with its first failure. The answer then has the
+//! results so far, the step that failed, and its error.
 
 use serde_json::{Value, json};
 
@@ -22,10 +22,10 @@ use super::{
 };
 use crate::{config::defaults, protocol::ObjectMembers, redact};
 
-/// The argument that the result of the step before is put into.
+/// The argument for the result of the previous step.
 const PREVIOUS: &str = "previous";
 
-/// A chain that runs, or has run.
+/// A chain that is running or has ended.
 #[derive(Clone, Debug)]
 pub struct ToolChain {
     steps: Vec<StepArguments>,
@@ -33,16 +33,16 @@ pub struct ToolChain {
     done: Vec<Done>,
 }
 
-/// What is added to the results of the steps.
+/// The additions to the results of the steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChainIncludes {
-    /// Which server ran it.
+    /// The server that ran the step.
     pub backends: bool,
     /// The definition of the tool.
     pub tools: bool,
 }
 
-/// A chain that is too long.
+/// The error for a chain with too many steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{n_steps} steps are more than the {steps_max} of a chain")]
 pub struct TooManySteps {
@@ -61,7 +61,7 @@ impl TooManySteps {
     }
 }
 
-/// A step that is to be run now.
+/// The step to run now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChainStep {
     /// The tool.
@@ -70,16 +70,16 @@ pub struct ChainStep {
     pub args: String,
 }
 
-/// What a step came to.
+/// The result of a step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepResult {
     /// The tool, if it was found.
     pub id: Option<ToolId>,
     /// Its definition, as JSON text, if it is known.
     pub definition: Option<String>,
-    /// The value, or why there is none.
+    /// The value, or the error.
     pub outcome: ToolOutcome,
-    /// Why its arguments were not checked, if that is so.
+    /// The reason that its arguments were not checked, if any.
     pub warning: Option<String>,
 }
 
@@ -88,18 +88,18 @@ struct Done {
     tool_id: String,
     server: Option<String>,
     definition: Option<String>,
-    /// As JSON text.
+    /// The value, as JSON text.
     structured: Option<String>,
     warning: Option<String>,
     error: Option<ErrorObject>,
 }
 
 impl ToolChain {
-    /// Returns a chain of `steps`, of which there may be `steps_max`.
+    /// Returns a chain of `steps`, at most `steps_max`.
     ///
     /// # Errors
     ///
-    /// [`TooManySteps`] where there are more.
+    /// [`TooManySteps`] if there are more.
     pub fn new(
         steps: Vec<StepArguments>,
         steps_max: usize,
@@ -111,12 +111,12 @@ impl ToolChain {
         Ok(Self { steps, includes, done: Vec::new() })
     }
 
-    /// Tells whether a step has been done, whatever it came to.
+    /// Returns whether a step has been done, successfully or not.
     pub fn has_started(&self) -> bool {
         !self.done.is_empty()
     }
 
-    /// Returns how far it is.
+    /// Returns the progress of the chain.
     pub fn progress(&self) -> ProgressReport {
         let message = match self.done.last() {
             None => "started",
@@ -126,7 +126,7 @@ impl ToolChain {
         ProgressReport { done: self.done.len(), total: self.steps.len(), message }
     }
 
-    /// Returns what is to be run now, if there is one more.
+    /// Returns the arguments of the step to run now, if any.
     fn current(&self) -> Option<&StepArguments> {
         let is_over = self.done.last().is_some_and(|done| done.error.is_some());
         self.steps.get(self.done.len()).filter(|_| !is_over)
@@ -137,12 +137,12 @@ impl ToolChain {
         self.done.iter().rev().find_map(|done| done.structured.as_deref())
     }
 
-    /// Returns the tool of the step that is to be run now, if there is one more.
+    /// Returns the tool of the step to run now, if any.
     pub fn tool(&self) -> Option<&RequestedTool> {
         self.current().map(|step| &step.tool)
     }
 
-    /// Returns the step that is to be run now, if there is one more.
+    /// Returns the step to run now, if any.
     pub fn next(&self) -> Option<ChainStep> {
         let step = self.current()?;
         let args = match (self.last(), step.use_previous) {
@@ -156,7 +156,7 @@ impl ToolChain {
         Some(ChainStep { tool: step.tool.clone(), args })
     }
 
-    /// Takes note of what the step came to that was to be run.
+    /// Records the result of the current step.
     pub fn record_result(&mut self, ran: StepResult) {
         let index = self.done.len();
         let Some(step) = self.current() else { return };
@@ -178,8 +178,8 @@ impl ToolChain {
         self.done.push(done);
     }
 
-    /// Returns the result of the chain, JSON text. Values that are too large for all of them to fit
-    /// into `bytes_max` are cut, and are text then.
+    /// Returns the result of the chain, JSON text. If the values do not fit into `bytes_max`
+    /// together, the large ones are cut, and are text then.
     pub fn to_result(&self, bytes_max: usize) -> String {
         let share = bytes_max / self.done.len().saturating_add(1);
         let results: Vec<String> =
@@ -204,7 +204,7 @@ impl ToolChain {
         )
     }
 
-    /// Returns the error of a chain whose last step has failed.
+    /// Returns the error of a chain after its last step failed.
     fn error(&self, done: &Done, cause: &ErrorObject) -> ErrorObject {
         let index = self.done.len() - 1;
         let number = index + 1;
@@ -252,7 +252,7 @@ impl Done {
     }
 }
 
-/// Returns JSON text, or, where it is larger than there is room for, its beginning as text.
+/// Returns JSON text, or its beginning as a string if it is longer than `bytes_max`.
 fn fitted(value: &str, bytes_max: usize) -> String {
     if value.len() <= bytes_max {
         return value.to_owned();

@@ -1,31 +1,31 @@
-//! Cursors of what was searched for: where the next page begins, and of what.
+//! The cursors of searches: the position of the next page, and the question it belongs to.
 //!
-//! A cursor is only good for the same question, asked of the same catalog: in any other list, the
-//! same place is another one, and a client would miss something or see it twice. It is text that
-//! nobody is meant to read.
+//! A cursor is valid only for the same question to the same catalog. In another list, the same
+//! position is another item, so that a client would miss items or see them twice. The text is
+//! opaque.
 
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use sha2::{Digest as _, Sha256};
 
 use crate::protocol::{RpcError, rpc_error::INVALID_PARAMS};
 
-/// What a cursor is good for, in a few bytes.
+/// The question that a cursor is valid for, as a hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CursorScope(u64);
 
-/// Why a cursor leads nowhere.
+/// The reason that a cursor is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CursorError {
-    /// It is none of ours.
+    /// metamcp did not create it.
     #[error("it is none that was given out here")]
     Broken,
-    /// It is of another question.
+    /// It belongs to another question.
     #[error("it belongs to another question")]
     Foreign,
-    /// What it leads through has changed.
+    /// Its list has changed since.
     #[error("the tools have changed since")]
     Stale,
-    /// What it leads through is kept no longer.
+    /// Its result is no longer kept.
     #[error("the result is kept no longer")]
     Expired,
 }
@@ -48,7 +48,7 @@ impl CursorError {
         }
     }
 
-    /// Returns the error as a client sees it. Source: seed 002, "invalid cursor".
+    /// Returns the error as a client sees it.
     pub fn to_rpc(self) -> RpcError {
         RpcError::new(INVALID_PARAMS, self.code(), format!("invalid cursor: {self}"))
             .suggest(self.hint())
@@ -56,11 +56,11 @@ impl CursorError {
 }
 
 impl CursorScope {
-    /// Returns what stands for a question with these parts: all that its answer depends on.
+    /// Returns the scope of a question; `parts` must include all that the answer depends on.
     pub fn new(parts: &[&str]) -> Self {
         let mut hash = Sha256::new();
         for part in parts {
-            // So that no two lists of parts read the same.
+            // Without the length, different lists of parts could have one hash.
             hash.update(part.len().to_le_bytes());
             hash.update(part);
         }
@@ -69,17 +69,17 @@ impl CursorScope {
         Self(u64::from_le_bytes(mark))
     }
 
-    /// Returns the cursor of the page that begins at `offset` of what a catalog of `generation` says.
+    /// Returns the cursor of the page that begins at `offset` in the catalog `generation`.
     pub fn cursor(self, generation: u64, offset: usize) -> String {
         let text = format!("{generation:x}.{offset:x}.{:x}", self.0);
         BASE64_URL_SAFE_NO_PAD.encode(text)
     }
 
-    /// Returns where the page of `cursor` begins.
+    /// Returns the offset of the page that `cursor` leads to.
     ///
     /// # Errors
     ///
-    /// [`CursorError`] where it is not of this question, or of another `generation`.
+    /// [`CursorError`] if it is invalid, or of another question or another `generation`.
     pub fn offset(self, generation: u64, cursor: &str) -> Result<usize, CursorError> {
         let (of_generation, offset, mark) = read(cursor).ok_or(CursorError::Broken)?;
         if mark != self.0 {

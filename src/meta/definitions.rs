@@ -1,28 +1,27 @@
 //! The definitions of the meta tools, as clients list them.
 //!
-//! They are written down in two files beside this one, which are shortened to what clients need to
-//! be sent and otherwise handed out as they are. What is said about the answer of a tool is true of
-//! its errors too: clients hold both against it. `mcp_call` says nothing about its answer, since that
-//! is the answer of whatever tool it calls; a schema would have clients refuse those without a
-//! structured value.
+//! They are in two files beside this one, and clients receive them unchanged, except for white
+//! space. The output schema of a tool is also true of its errors, because clients validate both.
+//! `mcp_call` has no output schema, since it passes on the answer of any tool. With a schema,
+//! clients would reject answers without a structured value.
 //!
-//! The core set, which every client of the view has in front of it all the time, is 3,998 bytes; that
-//! is 944 tokens of `o200k_base`, 932 of `cl100k_base` and 949 of Claude's published tokenizer.
+//! The core set, which every client of the view always has in its context, is 3,998 bytes. That is
+//! 944 tokens of `o200k_base`, 932 of `cl100k_base` and 949 of Claude's published tokenizer.
 
 use std::sync::LazyLock;
 
-use crate::protocol::payloads::{ListItem, ListKind, ListPage};
+use crate::protocol::list_page::{ListItem, ListKind, ListPage};
 
 /// A set of meta tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetaToolSet {
     /// `mcp_discover`, `mcp_provision`, `mcp_call`; and `mcp_execute`, which is not listed.
     Core,
-    /// `search_tools` and the other names of metatools, over the same operations.
+    /// `search_tools` and the other names of metatools, for the same operations.
     Metatools,
 }
 
-/// A tool of ours.
+/// A meta tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetaTool {
     /// `mcp_discover`
@@ -52,7 +51,7 @@ pub enum MetaTool {
 }
 
 impl MetaToolSet {
-    /// Returns its tools in the order in which they are listed, if they are.
+    /// Returns its tools in the order of listing, including the unlisted ones.
     pub fn tools(self) -> &'static [MetaTool] {
         match self {
             Self::Core => {
@@ -83,7 +82,7 @@ impl MetaToolSet {
 }
 
 impl MetaTool {
-    /// Returns what it is called.
+    /// Returns its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Discover => "mcp_discover",
@@ -101,7 +100,7 @@ impl MetaTool {
         }
     }
 
-    /// Returns the tool of `sets` that is called `name`.
+    /// Returns the tool called `name` in `sets`.
     pub fn named(name: &str, sets: &[MetaToolSet]) -> Option<Self> {
         let mut all = sets.iter().flat_map(|set| set.tools());
         all.find(|tool| tool.name() == name).copied()
@@ -122,8 +121,8 @@ impl MetaTool {
         }
     }
 
-    /// Tells whether clients are shown it. Code cannot be run yet: a model that has heard of such a tool
-    /// is told so, and no other is led to it.
+    /// Returns whether clients see it. Code cannot be run yet: a model that knows such a tool gets
+    /// an error that says so, and others do not see it.
     fn is_listed(self) -> bool {
         !matches!(self, Self::Execute | Self::ExecuteCode)
     }
@@ -135,13 +134,13 @@ impl MetaTool {
     }
 }
 
-/// What a definition ends with that is to stay in view of models whose client searches for tools itself.
+/// The end of a definition that stays in view of models if their client searches tools itself.
 ///
-/// Source: Claude Code, tool search of MCP servers; others ignore it.
+/// Source: Claude Code, tool search of MCP servers; other clients ignore it.
 const ALWAYS_LOADED: &str = r#","_meta":{"anthropic/alwaysLoad":true}}"#;
 
-/// Returns the tools as the result of `tools/list`, JSON text, as far as they are listed. They are to stay
-/// in view where `always_load` says so.
+/// Returns the listed ones of `tools` as the result of `tools/list`, JSON text. With `always_load`,
+/// they stay in view.
 pub fn list(tools: impl IntoIterator<Item = MetaTool>, always_load: bool) -> String {
     let definitions = tools.into_iter().filter(|tool| tool.is_listed()).map(MetaTool::definition);
     let definitions: Vec<String> = definitions
@@ -155,11 +154,11 @@ pub fn list(tools: impl IntoIterator<Item = MetaTool>, always_load: bool) -> Str
 
 fn read(file: &str) -> Vec<ListItem> {
     let page = format!(r#"{{"tools":{}}}"#, without_layout(file));
-    // A file of ours that is no list has no tools in it: the tests would see that.
+    // A broken file would have no tools, which the tests detect.
     ListPage::read(ListKind::Tools, &page).unwrap_or_default().items
 }
 
-/// Returns JSON text without the space between its parts.
+/// Returns JSON text without white space between its parts.
 fn without_layout(json: &str) -> String {
     let (mut is_string, mut is_escaped) = (false, false);
     json.chars()

@@ -1,11 +1,11 @@
-//! A tool of a server, described to a model: in a sentence, with its schema, or in full.
+//! The description of a tool for a model: in a sentence, with its schema, or in full.
 //!
-//! A definition is what its server wrote, as JSON text. Of what is short everything is shown; of what
-//! is long, the beginning, and it is said that there is more.
+//! A definition is JSON text from a server. A short part is shown in full. Of a long part the
+//! beginning is shown, with a mark that there is more.
 //!
-//! In what is told in our own fields, characters that would move or turn what is around them, or hide
-//! in it, are spaces. Names stay, since a call takes them, and so do schemas and whole definitions: who
-//! asks for those wants what the server wrote.
+//! In metamcp's own fields, characters that move, turn or hide text become spaces. Names stay,
+//! since a call needs them. Schemas and whole definitions stay, too: they are requested as the
+//! server wrote them.
 
 mod collapse;
 mod examples;
@@ -32,7 +32,7 @@ use crate::{
     redact,
 };
 
-/// A tool's definition, and whose it is.
+/// A tool's definition and its id.
 #[derive(Clone, Debug)]
 pub struct DescribedTool<'a> {
     id: ToolId,
@@ -41,13 +41,13 @@ pub struct DescribedTool<'a> {
 }
 
 impl<'a> DescribedTool<'a> {
-    /// Reads the definition of the tool `id`, JSON text. What it lacks is as if it were empty.
+    /// Reads the definition of the tool `id`, JSON text. Missing parts count as empty.
     pub fn new(id: ToolId, definition: &'a str) -> Self {
         let members = ObjectMembers::read(definition).unwrap_or_default();
         Self { id, definition, members }
     }
 
-    /// Returns what its server says about it.
+    /// Returns the server's description of it, or else its title.
     fn description(&self) -> String {
         let said = self.members.string("description").filter(|text| !text.trim().is_empty());
         said.or_else(|| self.title()).unwrap_or_default()
@@ -59,23 +59,23 @@ impl<'a> DescribedTool<'a> {
         self.members.string("title").or_else(|| annotated.string("title"))
     }
 
-    /// Returns what it does, in short and on one line.
+    /// Returns its description, shortened to one line.
     pub fn summary(&self) -> String {
         summary(&self.description())
     }
 
-    /// Returns all that its server says about it, unless that is very long.
+    /// Returns its description, cut if it is very long.
     pub fn notes(&self) -> String {
         cut(redact::sanitize(&self.description()).trim(), NOTES_CHARS_MAX)
     }
 
-    /// Returns the JSON text of its input schema; where that is too large, without what is deep in it.
+    /// Returns the JSON text of its input schema, without the deep levels if it is too large.
     pub fn schema(&self) -> String {
         let schema = self.members.get("inputSchema").filter(|schema| schema.starts_with('{'));
         fitted_schema(schema.unwrap_or(r#"{"type":"object"}"#), SCHEMA_SHOWN_BYTES_MAX).into_owned()
     }
 
-    /// Returns its arguments in short: which are required, their defaults and their types.
+    /// Returns a summary of its arguments: the required ones, their defaults and their types.
     pub fn schema_info(&self) -> Value {
         let schema = self.members.get("inputSchema").unwrap_or("{}");
         let schema: Value = serde_json::from_str(schema).unwrap_or_default();
@@ -99,7 +99,7 @@ impl<'a> DescribedTool<'a> {
         json!({ "required": required, "defaults": defaults, "types": types })
     }
 
-    /// Returns words about it: what it declares of its manner.
+    /// Returns the hints of its annotations, in words.
     pub fn tags(&self) -> Vec<&'static str> {
         let hints =
             self.members.get("annotations").and_then(ObjectMembers::read).unwrap_or_default();
@@ -113,7 +113,7 @@ impl<'a> DescribedTool<'a> {
         declared.map(|(_, tag)| *tag).collect()
     }
 
-    /// Returns the entry of `mcp_discover` for it, JSON text of an object: as much as `detail` says.
+    /// Returns its entry for `mcp_discover`, JSON text of an object, with this much `detail`.
     pub fn discovered(&self, detail: DetailLevel) -> String {
         let mut entry = ObjectMembers::default();
         entry.set("tool", quoted(&self.id.tool));
@@ -133,7 +133,7 @@ impl<'a> DescribedTool<'a> {
         entry.to_string()
     }
 
-    /// Returns the entry of `search_tools` and `list_tools` for it, JSON text of an object.
+    /// Returns its entry for `search_tools` and `list_tools`, JSON text of an object.
     pub fn listed(&self) -> String {
         json!({
             "id": self.id.to_string(),
@@ -145,7 +145,7 @@ impl<'a> DescribedTool<'a> {
         .to_string()
     }
 
-    /// Returns the answer of `describe_tool` about it, JSON text of the structured value.
+    /// Returns the answer of `describe_tool`, JSON text of the structured value.
     pub fn described(&self, detail: DetailLevel, examples_max: usize) -> String {
         let mut answer = ObjectMembers::default();
         answer.set("summary", quoted(&self.summary()));
@@ -161,14 +161,14 @@ impl<'a> DescribedTool<'a> {
         answer.to_string()
     }
 
-    /// Returns its definition as its server wrote it; of one that is too large, what a call takes.
+    /// Returns its definition as the server wrote it, or only what a call needs if it is too large.
     fn definition(&self) -> String {
         let mut tool = self.members.clone();
         if self.definition.len() <= SCHEMA_SHOWN_BYTES_MAX {
             return tool.to_string();
         }
         tool.set("inputSchema", self.schema());
-        // What it answers with is seen when it answers.
+        // The shape of an answer is visible in the answer.
         tool.take("outputSchema");
         tool.take("icons");
         tool.take("_meta");
@@ -182,7 +182,7 @@ impl<'a> DescribedTool<'a> {
         self.add_warnings(answer);
     }
 
-    /// Adds what its caller should know before it is run, if there is anything.
+    /// Adds the warnings for its caller, if there are any.
     fn add_warnings(&self, answer: &mut ObjectMembers<'_>) {
         let warnings = warnings(self.definition);
         if !warnings.is_empty() {
@@ -191,7 +191,7 @@ impl<'a> DescribedTool<'a> {
         }
     }
 
-    /// Returns up to `max` examples of its arguments, as far as its schema tells.
+    /// Returns up to `max` examples of its arguments, derived from its schema.
     pub fn examples(&self, max: usize) -> Vec<ArgumentExample> {
         let schema = self.members.get("inputSchema").unwrap_or("{}");
         let schema: Value = serde_json::from_str(schema).unwrap_or_default();
@@ -220,19 +220,19 @@ fn type_of(schema: &Value) -> String {
     }
 }
 
-/// Returns what a text says, in short and on one line.
+/// Returns a text, shortened to one line.
 pub fn summary(text: &str) -> String {
     let text = redact::sanitize(text);
     let words: Vec<&str> = text.split_whitespace().collect();
     cut(&words.join(" "), SUMMARY_CHARS_MAX)
 }
 
-/// Returns the beginning of a text, with a sign that there is more.
+/// Returns the beginning of a text, with `…` if there is more.
 pub(super) fn cut(text: &str, chars_max: usize) -> String {
     let Some((end, _)) = text.char_indices().nth(chars_max) else { return text.to_owned() };
     let (end_short, _) = text.char_indices().nth(chars_max.saturating_sub(1)).unwrap_or((end, ' '));
     let shown = &text[..end_short];
-    // Not within a word, unless the text is one.
+    // Between words, unless that loses half of the text.
     let shown = match shown.rfind(char::is_whitespace) {
         Some(at) if at > end_short / 2 => shown[..at].trim_end(),
         _ => shown,
@@ -240,8 +240,8 @@ pub(super) fn cut(text: &str, chars_max: usize) -> String {
     format!("{shown}…")
 }
 
-/// Returns an answer with a structured value, JSON text, and the same as text, as the protocol asks
-/// for.
+/// Returns an answer with a structured value, JSON text, and the same value as text, as the MCP
+/// specification asks for.
 pub fn answer(structured: &str) -> String {
     let block = result_document::text_block(structured);
     format!(r#"{{"content":[{block}],"structuredContent":{structured},"isError":false}}"#)

@@ -1,8 +1,8 @@
-//! Why a tool of ours did not do what it was asked for, as the model sees it.
+//! The errors of meta tools, as models see them.
 //!
-//! An error of a tool is a result, not an error of the protocol: the model reads it and can do
-//! better. It is told twice, in words and as an object; its code is one of a few, and what it was in
-//! detail is in `details`.
+//! An error of a tool is a result, and not an error of the protocol, so that the model reads it and
+//! can react. It is given as text and as an object. Its code is one of a few; `details` has the
+//! rest.
 
 mod call;
 mod rpc;
@@ -26,7 +26,7 @@ use crate::{
     redact,
 };
 
-/// What kind of failure it is. Source: seed 002, `ErrorObject`.
+/// The kind of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorCode {
@@ -34,32 +34,32 @@ pub enum ErrorCode {
     ToolNotFound,
     /// There is no such server.
     NoBackends,
-    /// A tool runs on its own server and on no other.
+    /// Another backend was requested, but a tool runs only on its own server.
     BackendOverrideInvalid,
-    /// The tool does not run on what was asked for.
+    /// The tool does not run on the requested backend.
     BackendOverrideNoMatch,
-    /// The tool cannot be called with these arguments.
+    /// The arguments of the tool are invalid.
     ValidationInput,
-    /// The tool's answer is none.
+    /// The answer of the tool is not a result.
     ValidationOutput,
-    /// The tool has failed, or could not be asked.
+    /// The tool failed, or could not be called.
     ExecutionFailed,
-    /// There are no streams.
+    /// Streams are not supported.
     StreamNotSupported,
     /// A stream broke off.
     StreamFailed,
-    /// A step of a chain has failed.
+    /// A step of a chain failed.
     ChainStepFailed,
-    /// The caller does not want it any more.
+    /// The caller cancelled the call.
     Cancelled,
     /// It took too long.
     Timeout,
-    /// Something of ours has failed.
+    /// metamcp itself failed.
     Internal,
 }
 
 impl ErrorCode {
-    /// Tells whether the same again may succeed, as far as the kind tells.
+    /// Returns whether the same call may succeed later, judged by the kind alone.
     fn is_retryable(self) -> bool {
         match self {
             Self::ExecutionFailed | Self::StreamFailed | Self::Internal => true,
@@ -82,38 +82,38 @@ impl ErrorCode {
 pub struct ErrorObject {
     /// The kind.
     pub code: ErrorCode,
-    /// What failed, and what to do about it.
+    /// The failure and the remedy.
     pub message: String,
-    /// The tool that was to be run.
+    /// The tool to run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_id: Option<String>,
-    /// The tool of ours that was to do it.
+    /// The meta tool that was called.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub op: Option<&'static str>,
-    /// What the tool runs on, if it came that far.
+    /// The kind of the tool's backend, if the call reached it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub backend_kind: Option<&'static str>,
-    /// The step of a chain, the first at 0.
+    /// The step of a chain, from 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step_index: Option<usize>,
-    /// The same again may succeed.
+    /// `true` if the same call may succeed later.
     pub retryable: bool,
-    /// More about it.
+    /// The details.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub details: Map<String, Value>,
-    /// What failed, without what to do about it.
+    /// The failure without the remedy.
     #[serde(skip)]
     pub(super) said: String,
-    /// What to do about it.
+    /// The remedy.
     #[serde(skip)]
     pub(super) remedy: String,
-    /// The error of the protocol that it was made of.
+    /// The protocol error that it was made from.
     #[serde(skip)]
     pub(super) cause: Option<Box<RpcError>>,
 }
 
 impl ErrorObject {
-    /// Returns an error; `message` says what failed, `remedy` what to do about it.
+    /// Returns an error: `message` describes the failure, `remedy` the next action.
     pub fn new(code: ErrorCode, message: impl Into<String>, remedy: &str) -> Self {
         let mut message: String = message.into();
         let said = redact::sanitize(&message).into_owned();
@@ -123,7 +123,7 @@ impl ErrorObject {
         }
         Self {
             code,
-            // Much of it is in the words of servers.
+            // Much of it is text from servers.
             message: redact::sanitize(&message).into_owned(),
             tool_id: None,
             op: None,
@@ -137,7 +137,7 @@ impl ErrorObject {
         }
     }
 
-    /// The server has no such tool; `similar` are ids of tools that may be meant.
+    /// Returns the error for an unknown tool; `similar` are the ids of similar tools.
     pub fn unknown_tool(id: &ToolId, similar: &[String]) -> Self {
         let remedy = match similar {
             [] => "Search for tools: it may be called otherwise.".to_owned(),
@@ -148,7 +148,7 @@ impl ErrorObject {
         Self::new(ErrorCode::ToolNotFound, message, &remedy).detail("similarTools", json!(similar))
     }
 
-    /// There is no such server; `similar` may be meant, `available` are the first there are.
+    /// Returns the error for an unknown server, with similar ones and the first `available` ones.
     pub fn unknown_server(server: &str, similar: &[String], available: &[String]) -> Self {
         let remedy = match similar {
             [] => "Search for tools: their servers are named with them.".to_owned(),
@@ -160,13 +160,13 @@ impl ErrorObject {
             .detail("availableServers", json!(available))
     }
 
-    /// What was written names no tool.
+    /// Returns the error for a text that is not a tool id.
     pub fn bad_id(error: &ToolIdError) -> Self {
         Self::new(ErrorCode::ValidationInput, error.to_string(), error.hint())
             .detail("reason", json!("invalid_format"))
     }
 
-    /// What was written names no server; `similar` are ids of tools that are called so.
+    /// Returns the error for a tool id without a server; `similar` are ids with that tool name.
     pub fn server_not_named(error: &ToolIdError, similar: &[String]) -> Self {
         let Some(one) = similar.first() else { return Self::bad_id(error) };
         let remedy = format!("Did you mean `{one}`?");
@@ -175,14 +175,14 @@ impl ErrorObject {
             .detail("similarTools", json!(similar))
     }
 
-    /// What was asked for takes long, and the service has too much of that to do.
+    /// Returns the error for expensive work while the service is too busy.
     pub fn too_busy(error: &ComputeError) -> Self {
         let remedy = "Nothing was called. Call again when fewer calls run.";
         Self::new(ErrorCode::ExecutionFailed, error.to_string(), remedy)
             .detail("reason", json!("service_busy"))
     }
 
-    /// Programs cannot be run here.
+    /// Returns the error for a request to run code.
     pub fn execution_disabled() -> Self {
         let remedy = "Call the tools one by one.";
         let mut error =
@@ -192,26 +192,26 @@ impl ErrorObject {
         error
     }
 
-    /// Results come whole.
+    /// Returns the error for a request to stream a result.
     pub fn no_stream() -> Self {
         let remedy = "Leave `stream` out: the result comes when it is there.";
         Self::new(ErrorCode::StreamNotSupported, "results are not streamed", remedy)
     }
 
-    /// A tool asks something, and is a step of a chain, which nobody can answer for.
+    /// Returns the error for a step of a chain that asks for input, which no client can answer.
     pub fn needs_input() -> Self {
         let remedy = "Call it alone, and answer what it asks.";
         Self::new(ErrorCode::ExecutionFailed, "the tool wants to know something first", remedy)
     }
 
-    /// A tool runs on its own server.
+    /// Returns the error for a request to run a tool on another backend.
     pub fn no_override() -> Self {
         let remedy = "Leave `backend_override` out, and name the server in `tool_id`.";
         let message = "a tool runs on its own server and on no other";
         Self::new(ErrorCode::BackendOverrideInvalid, message, remedy)
     }
 
-    /// The tool of `server` was answered with a JSON-RPC error, which is given as JSON text.
+    /// Returns the error for a JSON-RPC error of `server`, given as JSON text.
     pub fn of_server(server: &str, rpc: &str) -> Self {
         let rpc: Value = match rpc.len() <= defaults::ERROR_DETAIL_BYTES_MAX {
             true => serde_json::from_str(rpc).unwrap_or_default(),
@@ -233,7 +233,7 @@ impl ErrorObject {
         if rpc.is_null() { error } else { error.detail("rpc", rpc) }
     }
 
-    /// The tool has failed, and says so in its result with the words `said`.
+    /// Returns the error for a failed tool; `said` is the text of its result.
     pub fn of_tool(said: &str) -> Self {
         let said = match said.trim() {
             "" => "the tool has failed and does not say why",
@@ -242,14 +242,14 @@ impl ErrorObject {
         Self::new(ErrorCode::ExecutionFailed, said, "").on_server()
     }
 
-    /// The tool's answer is no result of a tool.
+    /// Returns the error for an answer that is not a tool result.
     pub fn no_result(server: &str) -> Self {
         let message = format!("server `{server}` answered with something that is no result");
         let remedy = "Tell whoever maintains the server: it breaks the protocol.";
         Self::new(ErrorCode::ValidationOutput, message, remedy).on_server()
     }
 
-    /// The tool's result has more blocks than are read.
+    /// Returns the error for a result with more blocks than metamcp reads.
     pub fn too_many_blocks(server: &str) -> Self {
         let message = format!(
             "server `{server}` answered with more than {RESULT_BLOCKS_MAX} blocks, which is the most that are read"
@@ -258,8 +258,8 @@ impl ErrorObject {
         Self::new(ErrorCode::ValidationOutput, message, remedy).on_server()
     }
 
-    /// Says of a tool that took too long that it had as long as its caller gave it, who can give it
-    /// more: as `timeoutMs`, which was `given`.
+    /// Changes a timeout error to say that the caller's `timeoutMs`, which was `given`, was too
+    /// short. Any other error stays as it is.
     #[must_use]
     pub fn with_timeout(mut self, given: Duration) -> Self {
         if self.code != ErrorCode::Timeout {
@@ -280,7 +280,7 @@ impl ErrorObject {
         self.detail("timeoutMs", json!(u64::try_from(given).unwrap_or(u64::MAX)))
     }
 
-    /// Adds what to mind before a tool is called again that may have run already.
+    /// Adds warnings for a repeated call of a tool that may have run already.
     #[must_use]
     pub fn with_warnings(self, warnings: &[ToolWarning]) -> Self {
         if warnings.is_empty() {
@@ -290,19 +290,19 @@ impl ErrorObject {
         self.detail("warnings", json!(words))
     }
 
-    /// Adds the tool that was to be run.
+    /// Adds the tool to run.
     #[must_use]
     pub fn about(self, id: &ToolId) -> Self {
         Self { tool_id: Some(id.to_string()), ..self }
     }
 
-    /// Adds the tool of ours that was to do it.
+    /// Adds the meta tool that was called.
     #[must_use]
     pub fn during(self, op: MetaTool) -> Self {
         Self { op: Some(op.name()), ..self }
     }
 
-    /// Adds something about it.
+    /// Adds a detail.
     #[must_use]
     pub fn detail(mut self, name: &str, value: Value) -> Self {
         self.details.insert(name.to_owned(), value);
@@ -313,7 +313,7 @@ impl ErrorObject {
         Self { backend_kind: Some(BACKEND_KIND), ..self }
     }
 
-    /// Returns the error in words.
+    /// Returns the error as text.
     pub fn text(&self) -> String {
         let lists = ["validationErrors", "warnings"].map(|name| self.details.get(name));
         let lines = lists.into_iter().flatten().filter_map(Value::as_array).flatten();
@@ -328,7 +328,7 @@ impl ErrorObject {
     }
 }
 
-/// Returns what matters of a JSON-RPC error that is too large to be passed on.
+/// Returns the code and the message of a JSON-RPC error that is too large to be passed on.
 fn outline(rpc: &str) -> Value {
     let Some(error) = ObjectMembers::read(rpc) else { return Value::Null };
     let code = error.get("code").and_then(|code| code.parse::<i64>().ok());

@@ -1,15 +1,15 @@
-//! The parts of a result that were asked for.
+//! The selection of parts of a result.
 //!
-//! A path is the names of members with dots between them. Arrays are gone through whether the path
-//! says so (`rows[].name`) or not. What is found keeps its place; what is not is left out, and so is
-//! an item of an array that has nothing of it. Several fields of one array come back in one object
-//! for each item, not in an array each.
+//! A path is the names of members, separated by dots. Arrays are searched whether the path marks
+//! them (`rows[].name`) or not. Parts keep their place. Missing parts are left out, and so are
+//! array items without any part. Several fields of one array stay together in one object for each
+//! item.
 //!
-//! Values are passed on as they are written; they are not read.
+//! Values are copied as text.
 //!
-//! A result that has nothing of what was asked for stays as it is, with a text in front that says which
-//! paths there are: a model that misspells one would not learn of it otherwise. So does one in which
-//! nothing can be found within [`FIELD_BYTES_READ_MAX`].
+//! A result without any of the parts stays whole, with a text in front that lists its paths, so
+//! that a model notices a misspelt path. A result in which nothing is found within
+//! [`FIELD_BYTES_READ_MAX`] stays whole, too.
 
 mod known_paths;
 
@@ -34,34 +34,34 @@ use crate::{
     redact,
 };
 
-/// What the caller is told of a result that is too large to be searched.
+/// The text for a result that is too large to be searched.
 const TOO_LONG: &str =
     "`fields` would take too long to find in this result: it is here as a whole.";
 
-/// What is asked for of a result.
+/// The wanted parts of a result.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldSelection {
     root: Node,
 }
 
-/// What is asked for of one value.
+/// The wanted parts of one value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Node {
-    /// All of it.
+    /// `true` if all of it is wanted.
     is_whole: bool,
     members: BTreeMap<String, Node>,
 }
 
-/// A path that leads nowhere.
+/// The error of an invalid path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FieldPathError {
-    /// It has no name before, between or after its dots.
+    /// A name before, between or after its dots is missing.
     #[error("`{0}` is no path: it lacks a name")]
     Empty(String),
-    /// It has more names than any result is deep.
+    /// It has more names than the maximum depth.
     #[error("a path of more than {FIELD_DEPTH_MAX} names")]
     Deep,
-    /// There are too many.
+    /// There are too many paths.
     #[error("more than {FIELDS_MAX} paths")]
     Many,
 }
@@ -71,7 +71,7 @@ impl FieldSelection {
     ///
     /// # Errors
     ///
-    /// [`FieldPathError`] says what is wrong with the first that is wrong.
+    /// [`FieldPathError`] describes the first path that is wrong.
     pub fn parse<'a>(paths: impl IntoIterator<Item = &'a str>) -> Result<Self, FieldPathError> {
         let mut root = Node::default();
         for (number, path) in paths.into_iter().enumerate() {
@@ -83,25 +83,25 @@ impl FieldSelection {
         Ok(Self { root })
     }
 
-    /// Tells whether nothing was asked for, which means all.
+    /// Returns whether no part is selected, which means all of the result.
     pub fn is_empty(&self) -> bool {
         self.root.members.is_empty()
     }
 
-    /// Returns what of the JSON text `value` was asked for; nothing where it has none of it.
+    /// Returns the wanted parts of the JSON text `value`, or `None` if it has none.
     fn of(&self, value: &str, search: &mut Search<'_>) -> Option<String> {
         let mut found = String::new();
         self.root.write(value, FIELD_DEPTH_MAX, search, &mut found).then_some(found)
     }
 
-    /// Returns the result of a call, JSON text, with what was asked for of its structured value; or,
-    /// where that has none of it, of each text that is JSON. Where nothing has any of it, a text in
-    /// front of the result says so, unless it is that of a failure; where nothing was asked for, the
-    /// result stays as it is.
+    /// Returns the result of a call, JSON text, with only the wanted parts of its structured value.
+    /// If that has none of them, the parts are taken from each text that is JSON. If nothing has
+    /// any, a text in front of the result says so, unless the result is a failure. An empty
+    /// selection returns the result unchanged.
     ///
-    /// A text that says the same as the structured value, as the protocol wants one to, goes with it.
+    /// A text that equals the structured value, as the MCP specification asks for, changes with it.
     ///
-    /// Once `stop` is set, what comes back is of no use.
+    /// Once `stop` is set, the returned text is meaningless.
     pub fn apply(&self, result: &str, stop: &AtomicBool) -> String {
         if self.is_empty() {
             return result.to_owned();
@@ -141,8 +141,8 @@ impl FieldSelection {
     }
 }
 
-/// Returns the blocks of a result with the texts that `change` has another one for; nothing where it
-/// has none.
+/// Returns the blocks of a result with the texts that `change` replaces, or `None` if it replaces
+/// none.
 fn edit_texts(content: &str, mut change: impl FnMut(&str) -> Option<String>) -> Option<String> {
     let blocks = all_items(content, RESULT_BLOCKS_MAX)?;
     let mut is_changed = false;
@@ -166,7 +166,7 @@ fn edit_texts(content: &str, mut change: impl FnMut(&str) -> Option<String>) -> 
 impl Node {
     fn add(&mut self, path: &str) -> Result<(), FieldPathError> {
         let mut node = self;
-        // `[].name` is of each item of an array that is all of the result.
+        // `[].name` selects from each item of a result that is an array.
         let names = path.strip_prefix("[].").unwrap_or(path);
         for (depth, name) in names.split('.').enumerate() {
             if depth >= FIELD_DEPTH_MAX {
@@ -186,8 +186,8 @@ impl Node {
         Ok(())
     }
 
-    /// Writes what of `value` was asked for, and tells whether it has any of it. Arrays within arrays
-    /// are gone through to the depth of `n_arrays`: text may be nested deeper than we can follow.
+    /// Writes the wanted parts of `value`, and returns whether there are any. Nested arrays are
+    /// searched down to `n_arrays` levels, which bounds the recursion.
     fn write(
         &self,
         value: &str,
@@ -214,26 +214,26 @@ impl Node {
     }
 }
 
-/// What a search in a result may still take.
+/// The remaining budget of a search in a result.
 struct Search<'s> {
     n_bytes_left: usize,
     stop: &'s AtomicBool,
 }
 
 impl Search<'_> {
-    /// Spends what a look at `value` takes, and tells whether there is that much left.
+    /// Spends the cost of a look at `value`, and returns whether any budget is left.
     fn goes_on_with(&mut self, value: &str) -> bool {
         self.n_bytes_left = self.n_bytes_left.saturating_sub(value.len() + FIELD_VALUE_BYTES);
         !self.is_over()
     }
 
-    /// Tells whether the search has taken all that it may, or nobody waits for it.
+    /// Returns whether the budget is spent, or the caller has gone.
     fn is_over(&self) -> bool {
         self.n_bytes_left == 0 || self.stop.load(Ordering::Relaxed)
     }
 }
 
-/// Writes parts of a value as it is read: a list of its items could take many times its size.
+/// A writer of parts while they are read: a list of all items could take many times the size.
 struct Picker<'a, 's> {
     node: &'a Node,
     n_arrays: usize,
@@ -242,7 +242,7 @@ struct Picker<'a, 's> {
 }
 
 impl Picker<'_, '_> {
-    /// Begins the next part, and returns where it begins.
+    /// Begins the next part, and returns its start in `out`.
     fn begin(&mut self, bracket: char, has_any: bool) -> usize {
         let start = self.out.len();
         self.out.push(if has_any { ',' } else { bracket });

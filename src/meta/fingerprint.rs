@@ -1,7 +1,7 @@
-//! A digest of what a JSON text says, however it is written.
+//! A digest of the value of a JSON text, independent of its formatting.
 //!
-//! Made as the text is read, in constant memory: a tree of the values of a small text may take eighty
-//! times its size.
+//! It is computed while the text is read, in constant memory. A tree of the values of a small text
+//! may take eighty times its size.
 
 use std::{
     fmt,
@@ -13,14 +13,14 @@ use serde::{
     de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor},
 };
 
-/// A digest that two JSON texts have in common where they say the same: white space, escapes and the
-/// order of members make no difference.
+/// A digest that is the same for JSON texts with the same value: white space, escapes and the order
+/// of members make no difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct JsonFingerprint(u64);
 
 impl JsonFingerprint {
-    /// Returns the digest of a JSON text, if it is one. Digests of different `hasher`s have nothing in
-    /// common.
+    /// Returns the digest of a text, or `None` if it is not JSON. Digests of different `hasher`s
+    /// cannot be compared.
     pub(super) fn of(text: &str, hasher: &impl BuildHasher) -> Option<Self> {
         let mut reader = serde_json::Deserializer::from_str(text);
         let digest = Digest(hasher).deserialize(&mut reader).ok()?;
@@ -29,11 +29,11 @@ impl JsonFingerprint {
     }
 }
 
-/// Reads one value.
+/// A reader of one value.
 struct Digest<'a, H>(&'a H);
 
 impl<H: BuildHasher> Digest<'_, H> {
-    /// Digests a value of a kind, which the number names.
+    /// Digests a value; the number `kind` stands for its type.
     fn hash<E>(&self, kind: u8, value: impl Hash) -> Result<u64, E> {
         Ok(self.0.hash_one((kind, value)))
     }
@@ -87,7 +87,7 @@ impl<'de, H: BuildHasher> Visitor<'de> for Digest<'_, H> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<u64, A::Error> {
-        // A sum, as the order of members says nothing.
+        // A sum, because the order of members does not matter.
         let mut digest = 0_u64;
         while let Some(Name(name)) = members.next_key()? {
             let value = members.next_value_seed(Digest(self.0))?;
@@ -97,7 +97,7 @@ impl<'de, H: BuildHasher> Visitor<'de> for Digest<'_, H> {
     }
 }
 
-/// The name of a member. Read by itself, so that one which is not escaped is not copied.
+/// The name of a member, borrowed if it has no escapes.
 #[derive(Deserialize)]
 struct Name<'a>(#[serde(borrow)] std::borrow::Cow<'a, str>);
 

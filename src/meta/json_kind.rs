@@ -1,8 +1,8 @@
-//! What a JSON value is, in words.
+//! The kind of a JSON value, in words.
 
 use serde_json::Value;
 
-/// Returns what a value is, with its article.
+/// Returns the kind of a value, with an article.
 pub(super) fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

@@ -1,18 +1,18 @@
-//! The meta tools: what they are called, what they take, and what they answer with.
+//! The meta tools: their names, arguments and answers.
 //!
-//! Hundreds of tools behind a handful: a model that has the few in front of it finds the others by
-//! what they do, is told what one of them takes, and has it called.
+//! A few tools give access to hundreds. A model finds a tool by what it does, reads its arguments,
+//! and calls it.
 //!
 //! ```text
 //!  tools/list ── definitions
-//!  tools/call ── arguments ── tool_id ── describe ── warnings ──▶ (the answer)
-//!                    │           └────── validation ── progress ──▶ (the call)
-//!                    ▼                       ▼                         ▼
-//!                 RpcError               ErrorObject ◀── outcome ── fields ── preview ── results
+//!  tools/call ── arguments ── tool_id ── describe ── warnings ──▶ the answer
+//!                │              └── validation ── progress ──▶ the call
+//!                ▼                     ▼                       ▼
+//!            RpcError         ErrorObject ◀─ outcome ─ field_selection ─ preview ─ result_cache
 //! ```
 //!
-//! Everything here is pure: text in, text out. It starts no server, asks nobody and knows no time
-//! but the one that it is told; what drives it is the view.
+//! Everything here is pure: text in, text out. It starts no server and has no clock. The view
+//! drives it, and passes the time.
 
 pub mod arguments;
 pub mod backend;
@@ -29,7 +29,6 @@ pub mod preview;
 pub mod progress;
 pub mod result_cache;
 pub mod result_document;
-pub mod similar_names;
 pub mod tool_id;
 pub mod validation;
 pub mod warnings;
@@ -47,7 +46,6 @@ pub use preview::ResultPreview;
 pub use progress::{ProgressReport, ToolProgress};
 pub use result_cache::ResultCache;
 pub use result_document::ResultDocument;
-pub use similar_names::nearest;
 pub use tool_id::{RequestedTool, ToolId};
 pub use validation::{ArgumentVerdict, SchemaCache};
 pub use warnings::{ToolWarning, warnings};

@@ -1,4 +1,4 @@
-//! What the answer of a tool comes to: a value, or a failure.
+//! The outcome of a tool call: a value or a failure.
 
 use serde_json::{Value, value::RawValue};
 
@@ -6,16 +6,16 @@ use super::error::ErrorObject;
 use crate::protocol::{
     ObjectMembers,
     json_array::{RESULT_BLOCKS_MAX, all_items, first_items},
+    list_page::is_text_block,
     nesting_depth::is_too_deep,
-    payloads::is_text_block,
 };
 
-/// What the answer of a tool comes to.
+/// The outcome of a tool call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ToolOutcome {
-    /// Its structured value, as JSON text; where it has none, its text read as JSON, or as it is.
+    /// The structured value, as JSON text; without one, the text, read as JSON or as a string.
     Value(String),
-    /// Why there is none.
+    /// The error.
     Failed(Box<ErrorObject>),
 }
 
@@ -44,7 +44,7 @@ impl ToolOutcome {
     }
 }
 
-/// Tells whether a text is an object or an array, as JSON. What is nested too deep stays a text.
+/// Returns whether a text is a JSON object or array. Text that is nested too deep is none.
 fn is_json(text: &str) -> bool {
     let text = text.trim();
     text.starts_with(['{', '['])
@@ -52,7 +52,7 @@ fn is_json(text: &str) -> bool {
         && serde_json::from_str::<&RawValue>(text).is_ok()
 }
 
-/// Returns the blocks of a result that are no text, as JSON texts: images, sounds, links.
+/// Returns the blocks of a result other than texts, as JSON texts: images, sounds, links.
 pub fn other_blocks(result: &str) -> Vec<String> {
     let content = ObjectMembers::one(result, "content").unwrap_or("[]");
     let blocks = all_items(content, RESULT_BLOCKS_MAX).unwrap_or_default();

@@ -1,7 +1,7 @@
-//! What is shown of a result that is too large to be shown.
+//! The preview of a result that is too large to be shown.
 //!
-//! Of each text the beginning and a little of the end, and how to get the rest. Images and sounds
-//! stay, up to a bound of their own: clients do not show them as text. What is neither is described.
+//! It has the beginning and a little of the end of each text, and tells how to get the rest. Images
+//! and sounds stay, up to their own bound: clients do not show them as text. Others are described.
 
 use serde_json::json;
 
@@ -15,26 +15,26 @@ use crate::{
     protocol::ObjectMembers,
 };
 
-/// What a result says of its own size, in `_meta`.
+/// The key in `_meta` for the size of a result.
 pub const META_KEY: &str = "metamcp/result";
 
-/// The part of the room for texts that is for their ends: one of so many.
+/// The divisor of a text's room that gives the room of its end.
 const TAIL_SHARE: usize = 8;
 
-/// The part of the room that one thing other than a text may have: one of so many.
+/// The divisor of the room that gives the maximum for all that is not text.
 const SIDE_SHARE: usize = 4;
 
-/// How large a block of another kind is at most that is shown as it is, in bytes. Ours: links to
+/// The maximum size of a block of another kind that is shown unchanged, in bytes. Links to
 /// resources are smaller.
 const SIDE_BYTES: usize = 1024;
 
-/// How many bytes of the room the words about the preview take. Ours: they are about 600.
+/// The room for the text about the preview, in bytes. It takes about 600.
 const WORDS_BYTES: usize = 1024;
 
-/// A result that is too large to be shown.
+/// The preview of a result that is too large to be shown.
 #[derive(Clone, Debug)]
 pub struct ResultPreview<'a> {
-    /// The result without what is left out of it.
+    /// The other members of the result.
     members: ObjectMembers<'a>,
     /// The blocks that are shown, as JSON text.
     blocks: Vec<String>,
@@ -44,7 +44,7 @@ pub struct ResultPreview<'a> {
 }
 
 impl<'a> ResultPreview<'a> {
-    /// Returns what is shown of `result`, JSON text, where it is larger than `bytes_max`.
+    /// Returns the preview of `result`, JSON text, if the result is larger than `bytes_max`.
     pub fn of(result: &'a str, bytes_max: usize) -> Option<Self> {
         if result.len() <= bytes_max {
             return None;
@@ -58,7 +58,7 @@ impl<'a> ResultPreview<'a> {
         if is_media_kept && result.len() - media <= bytes_max {
             return None;
         }
-        // What has no blocks at all, although it is that large, is shown as it is written.
+        // A large result without any blocks is shown as text.
         let is_odd = blocks.is_none() && structured.is_none();
         let blocks = blocks.unwrap_or_else(|| match is_odd {
             true => vec![ContentBlock::Text(result.to_owned())],
@@ -89,18 +89,18 @@ impl<'a> ResultPreview<'a> {
         Some(builder.finish(members))
     }
 
-    /// Returns what there is of the result, to be read on in.
+    /// Returns the document of the result, for reading on.
     pub fn document(&self) -> &ResultDocument {
         &self.document
     }
 
-    /// Returns where to read on.
+    /// Returns the position from which to read on.
     pub fn next(&self) -> Option<DocumentOffset> {
         self.next
     }
 
-    /// Returns the result to show, as JSON text: that of a call of the tool `id` by `op`, which reads
-    /// on with `cursor`, if the rest is kept.
+    /// Returns the preview as a result, JSON text, for a call of the tool `id` by `op`. `cursor`
+    /// leads to the rest, if that is kept.
     pub fn to_result(&self, id: &ToolId, op: MetaTool, cursor: Option<&str>) -> String {
         let mut blocks = vec![result_document::text_block(&self.words(id, op, cursor))];
         blocks.extend(self.blocks.iter().cloned());
@@ -108,7 +108,7 @@ impl<'a> ResultPreview<'a> {
         let mut members = self.members.clone();
         members.set("content", format!("[{}]", blocks.join(",")));
         members.set_in_object("_meta", META_KEY, &size);
-        // Its definition says that it answers with a structured value.
+        // The definition of `run_tool` promises a structured value.
         if op == MetaTool::RunTool {
             members.set("structuredContent", format!(r#"{{"preview":{size}}}"#));
         }
@@ -129,7 +129,7 @@ impl<'a> ResultPreview<'a> {
     }
 }
 
-/// Says how to go on after what is shown.
+/// Returns the instructions for reading on.
 pub(super) fn read_on(id: &ToolId, op: MetaTool, cursor: &str) -> String {
     let name = op.name();
     let which = match op {
@@ -144,7 +144,7 @@ pub(super) fn read_on(id: &ToolId, op: MetaTool, cursor: &str) -> String {
     )
 }
 
-/// Returns what a result says of its own size.
+/// Returns the size of a result, as JSON text for its `_meta`.
 pub(super) fn size(bytes: usize, shown_bytes: usize, cursor: Option<&str>) -> String {
     match cursor {
         Some(cursor) => {
@@ -167,11 +167,11 @@ impl ContentBlock<'_> {
     }
 }
 
-/// What is put together for a preview.
+/// A preview that is being built.
 struct Builder {
-    /// How much room is left for texts.
+    /// The room left for texts, in bytes.
     room: usize,
-    /// How much room is left for small blocks of other kinds, which are shown as they are.
+    /// The room left for small blocks of other kinds, in bytes, which are shown unchanged.
     side_room: usize,
     is_media_kept: bool,
     document: ResultDocument,
@@ -181,9 +181,9 @@ struct Builder {
 
 /// A block of a preview.
 enum Shown {
-    /// As it is.
+    /// A block that is shown unchanged, as JSON text.
     Whole(String),
-    /// As much of a text as there is room for.
+    /// A text that is cut to the room that there is.
     Text(DocumentPart),
 }
 
@@ -231,7 +231,7 @@ impl Builder {
         }
     }
 
-    /// Returns how much room each text has: the short ones what they need, the others the same.
+    /// Returns the room of each text: short texts get what they need, the others equal shares.
     fn shares(&self) -> Vec<usize> {
         let mut needs: Vec<(usize, usize)> = Vec::new();
         for (number, shown) in self.shown.iter().enumerate() {

@@ -1,38 +1,37 @@
-//! How far something is, as the progress of a request tells it.
+//! The progress of a chain or a tool, as notifications.
 //!
-//! A chain tells it step by step. Of a single tool it is told that it has started, and the rest is up
-//! to the tool; of one that says nothing it is told that it has ended.
+//! A chain reports each step. For a single tool, metamcp reports the start, and leaves the rest to
+//! the tool. If the tool reports nothing, metamcp also reports the end.
 //!
-//! Progress must grow with each notice, and ours is not to spoil that of the tool: what a tool tells
-//! first is left out where it is no more than what was told already, and nothing of ours comes after
-//! what it has told.
+//! Progress must grow with each notification. So metamcp drops the first reports of a tool if they
+//! are not above its own, and reports nothing after the tool.
 
 use serde_json::{Value, json};
 
 use crate::protocol::{Message, jsonrpc::MessagePart, payloads::method};
 
-/// How far something is. Source: seed 002, "progress".
+/// The progress of a chain or a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProgressReport {
-    /// How much is done.
+    /// The amount done.
     pub done: usize,
-    /// How much there is to do.
+    /// The total amount.
     pub total: usize,
-    /// What has just happened.
+    /// The latest event.
     pub message: &'static str,
 }
 
 impl ProgressReport {
-    /// A tool has been called.
+    /// The start of a tool.
     pub const STARTED: Self = Self { done: 0, total: 1, message: "started" };
 
-    /// It has returned a result.
+    /// The success of a tool.
     pub const COMPLETED: Self = Self { done: 1, total: 1, message: "completed" };
 
-    /// It has failed.
+    /// The failure of a tool.
     pub const FAILED: Self = Self { done: 1, total: 1, message: "error" };
 
-    /// Returns the notice of it to who has given `token`, JSON text.
+    /// Returns the notification for the progress token `token`, JSON text.
     pub fn to_notice(self, token: &str) -> Message {
         let Self { done, total, message } = self;
         let params = json!({
@@ -43,7 +42,7 @@ impl ProgressReport {
     }
 }
 
-/// The progress of one tool, which may tell some itself.
+/// The progress of one tool, which may report progress itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolProgress {
     token: String,
@@ -51,17 +50,17 @@ pub struct ToolProgress {
 }
 
 impl ToolProgress {
-    /// Returns that of a tool whose caller has given `token`, JSON text.
+    /// Returns the progress for a caller's progress token, JSON text.
     pub fn to(token: &str) -> Self {
         Self { token: token.to_owned(), is_silent: true }
     }
 
-    /// Returns what is told first.
+    /// Returns the first notification.
     pub fn start(&self) -> Message {
         ProgressReport::STARTED.to_notice(&self.token)
     }
 
-    /// Takes note of what the tool tells, and returns whether it is more than was told already.
+    /// Records a notification of the tool, and returns whether to pass it on.
     pub fn observe(&mut self, notice: &Message) -> bool {
         let told = notice.part(MessagePart::Progress).and_then(|number| number.parse::<f64>().ok());
         if self.is_silent && told.is_some_and(|told| told <= 0.0) {
@@ -71,7 +70,7 @@ impl ToolProgress {
         true
     }
 
-    /// Returns what is told last, unless the tool has told something itself.
+    /// Returns the last notification, unless the tool has reported progress itself.
     pub fn end(&self, progress: ProgressReport) -> Option<Message> {
         self.is_silent.then(|| progress.to_notice(&self.token))
     }

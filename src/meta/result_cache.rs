@@ -1,9 +1,9 @@
-//! Large results that are kept for a while, so that they can be read on in.
+//! A cache of large results, from which clients read on.
 //!
-//! A result is kept under a word that nobody can guess, for the tool that it is of. How many there
-//! are, how large they are together and for how long they are kept has a bound; the oldest goes first.
+//! Each result is kept under a random key that cannot be guessed, for its tool. The number, the
+//! total size and the age of results are bounded. The oldest result is evicted first.
 //!
-//! Pure: the caller makes the word and knows the time, as how long ago it began to count.
+//! Pure: the caller makes the key and passes the time, counted from a start of its choice.
 
 use std::{collections::HashMap, collections::VecDeque, time::Duration};
 
@@ -18,29 +18,29 @@ use super::{
 };
 use crate::budget::MemoryReservation;
 
-/// The length of the word of a result, in bytes: as that of a random UUID.
+/// The length of a key, in bytes: that of a random UUID.
 pub const WORD_BYTES: usize = 16;
 
-/// The word of a result: random bytes.
+/// The key of a result: random bytes.
 pub type ResultToken = [u8; WORD_BYTES];
 
-/// How much may be kept.
+/// The limits of a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResultCacheLimits {
-    /// How many bytes, all results together.
+    /// The maximum size of all results, in bytes.
     pub bytes_max: usize,
-    /// How many results.
+    /// The maximum number of results.
     pub count_max: usize,
-    /// For how long.
+    /// The time for which a result is kept.
     pub age_max: Duration,
 }
 
-/// The results that are kept.
+/// A cache of results.
 #[derive(Debug)]
 pub struct ResultCache {
     bounds: ResultCacheLimits,
     kept: HashMap<ResultToken, Kept>,
-    /// The oldest first.
+    /// The keys, the oldest first.
     order: VecDeque<ResultToken>,
     bytes: usize,
 }
@@ -50,18 +50,18 @@ struct Kept {
     id: ToolId,
     document: ResultDocument,
     until: Duration,
-    /// The memory of the document.
+    /// The reserved memory of the document.
     _memory: MemoryReservation,
 }
 
 impl ResultCache {
-    /// Returns one that keeps nothing yet.
+    /// Returns an empty cache.
     pub fn new(bounds: ResultCacheLimits) -> Self {
         Self { bounds, kept: HashMap::new(), order: VecDeque::new(), bytes: 0 }
     }
 
-    /// Keeps what a call of `id` came to, in memory that is reserved for it, and returns the cursor with which one reads on at `offset`;
-    /// nothing where it is larger than all that may be kept.
+    /// Keeps the result of a call of `id`, with the memory reserved for it. Returns the cursor for
+    /// reading on at `offset`, or `None` if the result is larger than the limit.
     pub fn keep(
         &mut self,
         word: ResultToken,
@@ -86,11 +86,11 @@ impl ResultCache {
         Some(cursor(&word, offset))
     }
 
-    /// Returns the page of `cursor` as a result of `op`, JSON text, with up to `bytes_max` bytes of it.
+    /// Returns the page of `cursor` as a result of `op`, JSON text, with up to `bytes_max` bytes.
     ///
     /// # Errors
     ///
-    /// [`CursorError`] where it is none of ours, of another tool, or of what is kept no longer.
+    /// [`CursorError`] if it is invalid, of another tool, or of a result that is no longer kept.
     pub fn page(
         &mut self,
         id: &ToolId,
@@ -127,12 +127,12 @@ impl ResultCache {
         *self = Self::new(self.bounds);
     }
 
-    /// Returns how many bytes are kept.
+    /// Returns the size of all kept results, in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Drops what has been kept for its time.
+    /// Drops expired results.
     pub fn forget(&mut self, now: Duration) {
         while let Some(oldest) = self.order.front().copied()
             && self.kept.get(&oldest).is_none_or(|kept| kept.until <= now)

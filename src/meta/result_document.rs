@@ -1,6 +1,6 @@
-//! A result as a model reads it: its texts one after the other, and what is no text.
+//! A result as a model reads it: its texts in order, and its other blocks.
 //!
-//! That is what a large result is kept as, and what is read on in, page by page.
+//! Large results are kept in this form, and read page by page.
 
 use std::hash::RandomState;
 
@@ -15,13 +15,13 @@ use crate::{
     redact,
 };
 
-/// How long a word of a description may be, in bytes. Ours: most addresses are shorter.
+/// The maximum length of a word of a description, in bytes. Most addresses are shorter.
 const WORD_BYTES_MAX: usize = 200;
 
-/// Where something is in a document: in its text, by bytes; behind that, the others one by one.
+/// A position in a document: a byte of its text, and after the text the number of another block.
 pub type DocumentOffset = usize;
 
-/// A part of a result that is text.
+/// The range of one text in a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DocumentPart {
     pub(super) start: usize,
@@ -32,7 +32,7 @@ pub(super) struct DocumentPart {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResultDocument {
     text: String,
-    /// What is no text, as blocks of a result.
+    /// The blocks of the result that are not text.
     others: Vec<String>,
 }
 
@@ -41,9 +41,9 @@ pub struct ResultDocument {
 pub(super) struct DocumentPage {
     /// Its blocks, as JSON text.
     pub(super) blocks: Vec<String>,
-    /// How much of the document that is.
+    /// The size of the page, in bytes.
     pub(super) shown_bytes: usize,
-    /// Where the next one begins.
+    /// The position of the next page.
     pub(super) next: Option<DocumentOffset>,
 }
 
@@ -58,7 +58,7 @@ impl ResultDocument {
         DocumentPart { start, end: self.text.len() }
     }
 
-    /// Adds a block that is no text.
+    /// Adds a block that is not text.
     pub(super) fn add_other(&mut self, block: &str) {
         self.others.push(block.to_owned());
     }
@@ -68,18 +68,18 @@ impl ResultDocument {
         &self.text
     }
 
-    /// Returns where the first block is that is no text.
+    /// Returns the position of the first block that is not text.
     pub(super) fn first_non_text(&self) -> Option<DocumentOffset> {
         (!self.others.is_empty()).then_some(self.text.len())
     }
 
-    /// Returns how large it is, in bytes.
+    /// Returns its size, in bytes.
     pub fn bytes(&self) -> usize {
         self.text.len() + self.others.iter().map(String::len).sum::<usize>()
     }
 
-    /// Returns what begins at `offset`: text of up to `bytes_max` bytes of JSON text, or one block.
-    /// Nothing where nothing begins there.
+    /// Returns the page at `offset`: text of up to `bytes_max` bytes of JSON text, or one block.
+    /// `None` if nothing begins there.
     pub(super) fn page(&self, offset: DocumentOffset, bytes_max: usize) -> Option<DocumentPage> {
         if offset < self.text.len() {
             let rest = self.text.get(offset..)?;
@@ -99,11 +99,11 @@ impl ResultDocument {
     }
 }
 
-/// What a block of a result is to a document.
+/// A block of a result.
 pub(super) enum ContentBlock<'a> {
-    /// Text that is read.
+    /// A text.
     Text(String),
-    /// What clients show as what it is: an image or a sound.
+    /// An image or a sound, which clients show as such.
     Media(&'a str),
     /// Anything else, as JSON text.
     Other(&'a str),
@@ -141,7 +141,7 @@ impl<'a> ContentBlock<'a> {
     }
 }
 
-/// Returns in a few words what a block is that is left out.
+/// Returns a short description of a block that is left out.
 pub(super) fn description(block: &str) -> String {
     let members = ObjectMembers::read(block).unwrap_or_default();
     let kind = members.string("type").unwrap_or_else(|| "block".to_owned());
@@ -163,8 +163,8 @@ pub fn text_block(text: &str) -> String {
     json!({ "type": "text", "text": text }).to_string()
 }
 
-/// Returns a result, JSON text, with a text in front of its blocks; nothing where it has no blocks that
-/// one could stand in front of.
+/// Returns a result, JSON text, with a text in front of its blocks, or `None` if its content is no
+/// list of blocks.
 pub fn with_note(result: &str, note: &str) -> Option<String> {
     let mut members = ObjectMembers::read(result)?;
     let content = with_first(members.get("content").unwrap_or("[]"), &text_block(note))?;
@@ -172,8 +172,8 @@ pub fn with_note(result: &str, note: &str) -> Option<String> {
     Some(members.to_string())
 }
 
-/// Returns the beginning of `text`, of up to `bytes_max` bytes of JSON text but at least one
-/// character: whole lines, unless that would be less than half of it.
+/// Returns the beginning of `text`, up to `bytes_max` bytes of JSON text, but at least one
+/// character. It ends with a whole line, unless that loses more than half of it.
 pub(super) fn head(text: &str, bytes_max: usize) -> &str {
     let mut taken = 0;
     let end = text.char_indices().find_map(|(at, found)| {
@@ -187,7 +187,7 @@ pub(super) fn head(text: &str, bytes_max: usize) -> &str {
     }
 }
 
-/// Returns the end of `text`, as [`head`] its beginning; it may be empty.
+/// Returns the end of `text` in the same way as [`head`]; it may be empty.
 pub(super) fn tail(text: &str, bytes_max: usize) -> &str {
     let mut taken = 0;
     let start = text.char_indices().rev().find_map(|(at, found)| {
@@ -202,7 +202,7 @@ pub(super) fn tail(text: &str, bytes_max: usize) -> &str {
     }
 }
 
-/// Returns how many bytes of JSON text a text takes, without its quotation marks.
+/// Returns the size of a text as JSON text, in bytes, without its quotation marks.
 pub(super) fn json_bytes(text: &str) -> usize {
     text.chars().map(json_length).sum()
 }
@@ -215,20 +215,20 @@ fn json_length(found: char) -> usize {
     }
 }
 
-/// A JSON value, to tell texts that say the same.
+/// A JSON value, for comparison with texts.
 pub(super) struct OriginalValue {
     hasher: RandomState,
     fingerprint: JsonFingerprint,
 }
 
 impl OriginalValue {
-    /// Reads a value, JSON text, if it is one.
+    /// Reads a value, or returns `None` if it is not JSON text.
     pub(super) fn read(value: &str) -> Option<Self> {
         let hasher = RandomState::new();
         Some(Self { fingerprint: JsonFingerprint::of(value, &hasher)?, hasher })
     }
 
-    /// Tells whether a text says the same as the value does.
+    /// Returns whether a text has the same value.
     pub(super) fn equals_text(&self, text: &str) -> bool {
         text.trim_start().starts_with(['{', '['])
             && JsonFingerprint::of(text, &self.hasher) == Some(self.fingerprint)

@@ -1,4 +1,4 @@
-//! What a tool says that it answers with is true of each answer that is made here.
+//! Tests that each answer matches the output schema of its tool.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ fn id() -> ToolId {
     ToolId::new("git", "log")
 }
 
-/// Holds the structured value of a result against what the tool says about it.
+/// Checks the structured value of a result against the output schema of its tool.
 #[track_caller]
 fn assert_told(tool: MetaTool, result: &str) {
     let definition: Value = serde_json::from_str(tool.definition()).expect("a definition");
@@ -51,7 +51,7 @@ fn an_error_is_among_the_answers_of_every_tool() {
         ErrorObject::no_result("git"),
     ];
     for tool in [MetaToolSet::Core, MetaToolSet::Metatools].iter().flat_map(|set| set.tools()) {
-        // That one says nothing about its answers.
+        // It has no output schema.
         if *tool == MetaTool::Call {
             continue;
         }

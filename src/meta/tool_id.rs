@@ -1,20 +1,20 @@
-//! What a model calls a tool, and which tool it may mean by that.
+//! The ids of tools, in the forms that models write.
 //!
-//! A tool has its server's name in front: `git/log`. Models have seen other ways to write that, and
-//! each of them is understood: `git__log`, `git:log`, and the two in fields of their own. The first
-//! separator counts, since no server's name has any of them.
+//! The id of a tool begins with its server: `git/log`. Models know other forms, which are accepted:
+//! `git__log`, `git:log`, and two separate fields. The first separator counts, since server names
+//! contain none.
 
 use std::fmt;
 
 use crate::{config::defaults, name::QUALIFIER, redact};
 
-/// The separator of the ids that we hand out.
+/// The separator of the ids that metamcp returns.
 pub const SEPARATOR: &str = "/";
 
-/// What may stand between a server and its tool.
+/// The separators that are accepted between a server and its tool.
 const SEPARATORS: [&str; 3] = [SEPARATOR, ":", QUALIFIER];
 
-/// A tool of a server, neither of which needs to exist.
+/// A tool of a server; neither needs to exist.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ToolId {
     /// The server.
@@ -23,7 +23,7 @@ pub struct ToolId {
     pub tool: String,
 }
 
-/// What a model has written: the server in a field of its own, or in front of the tool.
+/// A tool as a model requests it: the server is a separate field, or part of the tool.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RequestedTool {
     /// The server, if it has a field.
@@ -32,7 +32,7 @@ pub struct RequestedTool {
     pub tool: String,
 }
 
-/// A text that names no tool.
+/// The error of a text that is not a tool id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` names no tool: it has no server in front")]
 pub struct ToolIdError {
@@ -52,11 +52,11 @@ impl ToolId {
         Self { server: server.into(), tool: tool.into() }
     }
 
-    /// Splits `text` at its first separator, of whichever kind it is.
+    /// Splits `text` at its first separator of any kind.
     ///
     /// # Errors
     ///
-    /// [`ToolIdError`] where there is none, or nothing on one of its sides.
+    /// [`ToolIdError`] if there is none, or one of its sides is empty.
     pub fn parse(text: &str) -> Result<Self, ToolIdError> {
         let found = SEPARATORS.iter().filter_map(|separator| {
             let at = text.find(separator)?;
@@ -73,7 +73,7 @@ impl ToolId {
     }
 }
 
-/// Writes the id as we hand it out.
+/// Writes the id in the form that metamcp returns.
 impl fmt::Display for ToolId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{SEPARATOR}{}", self.server, self.tool)
@@ -81,14 +81,14 @@ impl fmt::Display for ToolId {
 }
 
 impl RequestedTool {
-    /// Returns what may be meant, what is more likely first: never none.
+    /// Returns the possible tools, the most likely first; at least one.
     ///
-    /// With a server in a field of its own, the tool's name is what is written, since some have a
-    /// separator in them; but some models write the server twice.
+    /// With a server in a field of its own, the tool's name is taken literally, since some names
+    /// contain a separator. But some models write the server twice.
     ///
     /// # Errors
     ///
-    /// [`ToolIdError`] where no server is named.
+    /// [`ToolIdError`] if no server is named.
     pub fn readings(&self) -> Result<Vec<ToolId>, ToolIdError> {
         let Some(server) = &self.server else { return Ok(vec![ToolId::parse(&self.tool)?]) };
         let literal = ToolId::new(server, &self.tool);

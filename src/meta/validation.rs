@@ -1,8 +1,8 @@
-//! The arguments of a call held against the schema of its tool, before anybody is asked.
+//! The check of a call's arguments against the schema of its tool, before the call.
 //!
-//! A schema comes from a server and is not trusted: it is bounded in size, nothing that it refers to
-//! elsewhere is fetched, and its patterns take linear time, or a bounded one where they look around.
-//! With one that cannot be used the call goes through unchecked: the server knows best.
+//! A schema comes from a server and is not trusted. Its size is bounded, references to other
+//! documents are not fetched, and its patterns take linear time, or bounded time with look-around.
+//! If a schema cannot be used, the call goes through unchecked, and the server decides.
 
 mod argument_problem;
 mod bounded_schema;
@@ -36,48 +36,48 @@ use crate::{
     holder::Account,
 };
 
-/// What came of holding arguments against a schema.
+/// The result of a check.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ArgumentVerdict {
     /// They fit.
     Fits,
-    /// They fit, as the schema allows fields of any name, and some may be misspelt.
+    /// They fit, because the schema allows fields of any name, but some may be misspelt.
     Doubtful(Vec<ArgumentProblem>),
-    /// They could not be held against it.
+    /// They could not be checked.
     Unchecked(UncheckedArguments),
     /// They do not fit.
     Wrong(ArgumentMismatch),
 }
 
-/// Why arguments could not be held against a schema.
+/// The reason that arguments could not be checked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UncheckedArguments {
-    /// It is larger than one that is read.
+    /// The schema is too large to be read.
     #[error("its schema of {0} bytes is larger than the {SCHEMA_BYTES_MAX} that are read")]
     TooLarge(usize),
-    /// It is none that is understood.
+    /// The schema is invalid or not understood.
     #[error("its schema cannot be used: {0}")]
     Unusable(Arc<str>),
-    /// It is beyond the bounds.
+    /// The schema exceeds the bounds.
     #[error("its schema is too complex: {0}")]
     TooComplex(#[from] TooComplex),
-    /// Checking these arguments, or compiling the schema, takes more than there is for one call.
+    /// Checking these arguments, or compiling the schema, takes more steps than one call may use.
     #[error("to check them takes more than {CHECK_STEPS_MAX} steps")]
     TooCostly,
-    /// Too many other checks wait.
+    /// Too many other checks are waiting.
     #[error("too many checks wait to be done")]
     Busy,
-    /// The arguments have a number that is beyond what is understood, or are nested too deep.
+    /// The arguments have a number out of range, or are nested too deep.
     #[error("the arguments are beyond what is understood")]
     Unreadable,
 }
 
-/// What is wrong with arguments.
+/// The mismatch between arguments and their schema.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ArgumentMismatch {
     /// The first problems, up to [`crate::config::defaults::PROBLEMS_MAX`].
     pub problems: Vec<ArgumentProblem>,
-    /// There are more.
+    /// `true` if there are more.
     pub has_more: bool,
 }
 
@@ -101,14 +101,14 @@ impl ArgumentMismatch {
     }
 }
 
-/// What stands for the text of a schema.
+/// The hash of a schema's text.
 type Key = [u8; 32];
 
 fn key(schema: &str) -> Key {
     Sha256::digest(schema).into()
 }
 
-/// Schemas that were understood before.
+/// A cache of compiled schemas.
 #[derive(Default)]
 pub struct SchemaCache {
     cache: Mutex<Cache>,
@@ -118,7 +118,7 @@ pub struct SchemaCache {
 struct Cache {
     known: HashMap<Key, Known>,
     bytes: usize,
-    /// Grows with each use.
+    /// The counter of uses.
     clock: u64,
 }
 
@@ -129,17 +129,17 @@ struct Known {
 }
 
 impl UncheckedArguments {
-    /// Tells whether the caller is told: the schema, or the load, has kept the service from a check
-    /// that it does for others.
+    /// Returns whether to report this to the caller: the schema or the load prevented a check that
+    /// other calls get.
     pub fn should_report(&self) -> bool {
         matches!(self, Self::TooComplex(_) | Self::TooCostly | Self::Busy)
     }
 }
 
 impl SchemaCache {
-    /// Holds `args` of `account`, the JSON text of an object, against the JSON text of a `schema`, as far
-    /// as that holds up an event loop for less than a millisecond. Nothing means:
-    /// [`SchemaCache::check`] them elsewhere.
+    /// Checks `args` of `account`, the JSON text of an object, against the JSON text of a `schema`.
+    /// It does so only if that blocks an event loop for less than a millisecond. `None` means that
+    /// the caller must run [`SchemaCache::check`] elsewhere.
     pub fn check_briefly(
         &self,
         account: Account,
@@ -157,15 +157,15 @@ impl SchemaCache {
         if compiled.is_too_costly(account, args) {
             return Some(ArgumentVerdict::Unchecked(UncheckedArguments::TooCostly));
         }
-        // What is wrong is looked up in the schema.
+        // A problem is looked up in the schema.
         if args.len().max(schema.len()) > INLINE_BYTES_MAX {
             return None;
         }
         compiled.check(args, CHECK_STEPS_INLINE_MAX, None).ok()
     }
 
-    /// Holds `args` of `account`, the JSON text of an object, against the JSON text of a `schema`, until
-    /// `stop` is set. It may take a second: where others wait, this is to be done beside them.
+    /// Checks `args` of `account`, the JSON text of an object, against the JSON text of a `schema`,
+    /// until `stop` is set. It may take a second, so do not run it on an event loop.
     pub fn check(
         &self,
         account: Account,
@@ -192,18 +192,18 @@ impl SchemaCache {
         })
     }
 
-    /// Returns about the memory that compiling a schema takes, in bytes: none where that was done before.
+    /// Returns the approximate memory for compiling a schema, in bytes; 0 if it is cached.
     pub fn bytes_to_compile(&self, schema: &str) -> usize {
         if self.lock(|cache| cache.get(&key(schema))).is_some() {
             return 0;
         }
         let n_parts = schema.bytes().filter(|byte| *byte == b'{').count();
         let steps_max = usize::try_from(COMPILE_STEPS_MAX).unwrap_or(usize::MAX);
-        // What is left behind, and what it takes meanwhile.
+        // The memory of the result, and that of the work.
         2 * n_parts.min(steps_max) * COMPILE_STEP_BYTES
     }
 
-    /// Returns what a schema was understood as. It is read without the lock.
+    /// Returns the compiled schema. It is compiled without the lock.
     fn compiled(&self, schema: &str) -> Arc<Result<CompiledSchema, UncheckedArguments>> {
         let key = key(schema);
         if let Some(known) = self.lock(|cache| cache.get(&key)) {
@@ -215,7 +215,7 @@ impl SchemaCache {
             return compiled;
         }
         let old = self.lock(|cache| cache.put(key, &compiled, n_bytes));
-        // Without the lock: a large one takes as long to be dropped as others to be held against.
+        // Without the lock: dropping a large schema takes as long as checks against others.
         drop(old);
         compiled
     }
@@ -239,7 +239,7 @@ impl Cache {
         Some(Arc::clone(&known.compiled))
     }
 
-    /// Adds one, and returns those that make room.
+    /// Adds a schema, and returns those that are evicted for it.
     fn put(
         &mut self,
         key: Key,
@@ -252,7 +252,7 @@ impl Cache {
         let mut gone: Vec<Known> = self.known.insert(key, known).into_iter().collect();
         self.bytes -= gone.iter().map(|old| old.bytes).sum::<usize>();
         while self.known.len() > VALIDATORS_MAX || self.bytes > VALIDATORS_BYTES_MAX {
-            // There are a few hundred, and one more only with each new schema.
+            // There are only a few hundred, and each new schema adds only one.
             let oldest = self.known.iter().min_by_key(|(_, known)| known.used);
             let Some(oldest) = oldest.map(|(key, _)| *key) else { break };
             if let Some(old) = self.known.remove(&oldest) {

@@ -1,15 +1,15 @@
-//! What a caller should know of a tool before it is run, as its server declares it.
+//! The warnings before a tool runs, from its server's declarations.
 
 use std::fmt;
 
 use crate::protocol::ObjectMembers;
 
-/// What a caller should know of a tool. Source: seed 001, "warnings".
+/// A warning about a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToolWarning {
-    /// It may destroy something.
+    /// It may delete or overwrite something.
     Destructive,
-    /// To run it twice is not the same as to run it once, as far as is known.
+    /// A second run may do more than one run.
     NotIdempotent,
     /// It changes something.
     NotReadOnly,
@@ -27,10 +27,10 @@ impl fmt::Display for ToolWarning {
     }
 }
 
-/// Returns what a caller should know of a tool, whose definition is given as JSON text.
+/// Returns the warnings about a tool, given its definition as JSON text.
 ///
-/// A tool that is known to read only has none. One that says nothing of being repeated is taken as one
-/// that may not be.
+/// A read-only tool has none. A tool that declares nothing about repetition counts as not
+/// idempotent.
 pub fn warnings(definition: &str) -> Vec<ToolWarning> {
     let hints = ObjectMembers::one(definition, "annotations")
         .and_then(ObjectMembers::read)

@@ -1,7 +1,7 @@
-//! Who has a seat, who waits for one, and who has to go.
+//! Permits for connections: their holders, the queue for them, and evictions.
 //!
-//! Drives [`super::permits`] and [`super::idle`]: one roster for all servers together, and one for
-//! each server that declares how many connections it may have for its clients.
+//! Drives [`super::permits`] and [`super::idle`]: one admission for all servers together, and one
+//! for each server that declares a maximum number of connections for its clients.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -26,40 +26,40 @@ use super::{
 };
 use crate::{config, holder::Holder, name::ServerName, share::QueueTicket};
 
-/// A connection that nobody uses, by the number of its seat.
+/// An idle connection, by the number of its permit.
 type IdleGuest = IdleConnection<(u64, Arc<dyn Evictable>)>;
 
-/// Who can take a seat.
+/// A connection that can hold a permit and can be evicted.
 pub(super) trait Evictable: fmt::Debug + Send + Sync {
-    /// Returns what is to be known of the connection if nobody uses it.
+    /// Returns the data for the eviction decision if the connection is idle.
     fn idle(&self) -> Option<IdleConnection<()>>;
 
-    /// Closes the connection, which gives the seat back, at its leisure unless somebody waits for the
-    /// seat; `false` if somebody uses it again.
+    /// Closes the connection, which returns the permit. Skips the drain if `is_awaited`. Returns
+    /// `false` if the connection is in use again.
     fn put_away(&self, is_awaited: bool) -> bool;
 
-    /// Returns whose connection it is, its state, and how many requests hold it.
+    /// Returns the connection's server, its state, and the number of requests that hold it.
     fn holding(&self) -> (ServerName, LifecycleState, usize);
 }
 
-/// Who has a seat, and who waits for one.
+/// The holders of permits, and the requests that wait for one.
 #[derive(Debug)]
 pub(super) struct PermitAdmission {
     books: Mutex<Books>,
-    /// How many are to go: looked at when a connection becomes idle.
+    /// The number of connections that should close. Checked when a connection becomes idle.
     n_wanted: AtomicUsize,
     n_evicted: AtomicU64,
     n_swept: AtomicU64,
     n_illegal: AtomicU64,
-    /// Wakes the sweep before its time.
+    /// Wakes the sweep early.
     woken: Notify,
-    /// Tells those who wait that they may have to wait longer, or less long.
+    /// Notifies the waiting requests that the time until they may use the reserve has changed.
     rules_changed: Notify,
-    /// The servers with a connection that was not there before.
+    /// The servers with a new connection.
     arrivals: Mutex<BTreeSet<ServerName>>,
     arrived: Notify,
     started: Instant,
-    /// When the sweep looks again, in milliseconds since `started`.
+    /// The next time of the sweep, in milliseconds since `started`.
     sweeps_at_ms: AtomicU64,
 }
 
@@ -67,7 +67,7 @@ pub(super) struct PermitAdmission {
 struct Books {
     seats: PermitQueue,
     min: usize,
-    /// How long a connection may stay that nobody uses, where nothing else is declared.
+    /// The default idle timeout.
     stay: Option<Duration>,
     guests: HashMap<u64, Sitting>,
     waiting: HashMap<QueueTicket, Waiting>,
@@ -78,7 +78,7 @@ struct Books {
 struct Sitting {
     guest: Weak<dyn Evictable>,
     holder: Holder,
-    /// It was told to go.
+    /// The connection was asked to close.
     is_leaving: bool,
 }
 
@@ -88,22 +88,22 @@ impl Sitting {
     }
 }
 
-/// What there is to be seen of those who were not told to go.
+/// A snapshot of the connections that were not asked to close.
 struct Look {
     idle: Vec<IdleGuest>,
-    /// In use, or being made.
+    /// The number of connections in use or connecting.
     n_busy: usize,
-    /// Closed already: one that has a seat elsewhere too may have been told to go there.
+    /// The number of closed connections: another admission may have asked them to close.
     n_closed: usize,
 }
 
-/// What came of telling one to go.
+/// The result of asking a connection to close.
 enum Told {
-    /// It goes.
+    /// It closes.
     Goes,
-    /// It was told already.
+    /// It was asked before.
     IsGoing,
-    /// Others go.
+    /// Enough other connections close.
     Enough,
 }
 
@@ -113,7 +113,7 @@ struct Waiting {
     granted: oneshot::Sender<ConnectionPermit>,
 }
 
-/// A seat; dropping it gives it back.
+/// A permit for one connection. Dropping it returns the permit.
 #[derive(Debug)]
 pub(super) struct ConnectionPermit {
     roster: Arc<PermitAdmission>,
@@ -121,19 +121,19 @@ pub(super) struct ConnectionPermit {
     holder: Holder,
 }
 
-/// A place in the queue; dropping it leaves the queue.
+/// A place in the queue. Dropping it leaves the queue.
 struct Place<'a> {
     roster: &'a Arc<PermitAdmission>,
     ticket: QueueTicket,
 }
 
 impl PermitAdmission {
-    /// Returns an empty roster for all servers together.
+    /// Returns an empty admission for all servers together.
     pub(super) fn new(rules: &config::PoolConfig) -> Arc<Self> {
         Self::with(bounds(rules), rules.min_size, rules.idle_timeout)
     }
 
-    /// Returns an empty roster for the connections of one server.
+    /// Returns an empty admission for the connections of one server.
     pub(super) fn of_one(max_connections: usize) -> Arc<Self> {
         let bounds =
             PermitLimits { size: max_connections, reserve: 0, reserve_after: Duration::ZERO };
@@ -164,7 +164,7 @@ impl PermitAdmission {
         })
     }
 
-    /// Applies other rules; whoever is too many goes when nobody uses it any more.
+    /// Applies other limits. Surplus connections close when they become idle.
     pub(super) fn set_rules(self: &Arc<Self>, rules: &config::PoolConfig) {
         {
             let mut books = self.books();
@@ -178,17 +178,17 @@ impl PermitAdmission {
         self.woken.notify_one();
     }
 
-    /// Returns how long a connection may stay that nobody uses, where nothing else is declared.
+    /// Returns the default idle timeout.
     pub(super) fn default_idle_limit(&self) -> Option<Duration> {
         self.books().stay
     }
 
-    /// Waits for a seat for `holder`, as long as it takes. The connection that was used longest ago makes room,
-    /// as soon as there is one that nobody uses.
+    /// Waits for a permit for `holder`, as long as it takes. The least recently used connection is
+    /// evicted as soon as one is idle.
     ///
     /// # Cancel safety
     ///
-    /// Safe: whoever leaves gives its place in the queue to the next.
+    /// Cancel safe: the next waiter gets the place in the queue.
     pub(super) async fn seat(
         self: &Arc<Self>,
         holder: Holder,
@@ -215,7 +215,7 @@ impl PermitAdmission {
                 biased;
                 seat = &mut seated => match seat {
                     Ok(seat) => return seat,
-                    // Its sender leaves the books only with a seat in hand, or with this place.
+                    // The sender is removed only together with a permit or with this place.
                     Err(_) => std::future::pending().await,
                 },
                 () = time::sleep_until(may_use_reserve), if Instant::now() < may_use_reserve => {
@@ -238,7 +238,7 @@ impl PermitAdmission {
         ConnectionPermit { roster: Arc::clone(self), number, holder }
     }
 
-    /// Seats those who may sit now.
+    /// Grants free permits to the waiting requests.
     fn seat_who_waits(self: &Arc<Self>) {
         let seated: Vec<_> = {
             let mut books = self.books();
@@ -251,12 +251,12 @@ impl PermitAdmission {
             granted.collect()
         };
         for (granted, seat) in seated {
-            // Whoever has left meanwhile gives it back.
+            // A request that has left returns the permit.
             drop(granted.send(seat));
         }
     }
 
-    /// Has connections go that nobody uses, one for each that waits or is too many.
+    /// Evicts idle connections, one for each waiting request or surplus connection.
     pub(super) fn make_room(self: &Arc<Self>) {
         loop {
             let min = {
@@ -268,7 +268,7 @@ impl PermitAdmission {
             };
             let Look { idle, n_busy, n_closed } = self.look();
             let Some((number, guest)) = idle::evicted(idle, n_busy, min) else { return };
-            // Before it goes: whoever looks meanwhile is not to have another one go instead of it.
+            // Mark it before it closes, so that a concurrent call does not evict another one.
             match self.books().tell_to_go(number, n_closed) {
                 Told::Goes => {}
                 Told::IsGoing => continue,
@@ -278,21 +278,21 @@ impl PermitAdmission {
                 self.n_evicted.fetch_add(1, Ordering::Relaxed);
                 tracing::info!(mcp_server = %guest.holding().0, "connection makes room for another");
             } else {
-                // It is used again at this moment, and not idle when looked at the next time.
+                // It is in use again, and therefore not idle in the next snapshot.
                 self.mark(number, false);
             }
         }
     }
 
-    /// Closes connections when their time is over, for as long as this is polled.
+    /// Closes connections whose idle timeout is over, as long as this is polled.
     ///
     /// # Cancel safety
     ///
-    /// Safe.
+    /// Cancel safe.
     pub(super) async fn run_idle_sweep(self: Arc<Self>) {
         loop {
-            // Told before it is looked, so that what becomes idle meanwhile is not missed: it is
-            // whatever its time, as long as it is not known when it is looked again.
+            // Reset before the snapshot, so that no connection that becomes idle meanwhile is
+            // missed: until the next time is known, every one wakes the sweep.
             let woken = self.woken.notified();
             self.sweeps_at_ms.store(u64::MAX, Ordering::Relaxed);
             let Look { idle, n_busy, .. } = self.look();
@@ -315,7 +315,7 @@ impl PermitAdmission {
         }
     }
 
-    /// Takes note that nobody uses a connection any more, whose time is over at `ends`.
+    /// Records that a connection has become idle, with an idle timeout that ends at `ends`.
     pub(super) fn became_idle(self: &Arc<Self>, ends: Option<Instant>) {
         if self.n_wanted.load(Ordering::Relaxed) > 0 {
             self.make_room();
@@ -327,7 +327,7 @@ impl PermitAdmission {
         }
     }
 
-    /// Returns whose connection is to have the next seat, if one is waited for.
+    /// Returns the server that gets the next permit, if a request waits for one.
     pub(super) fn next(&self) -> Option<ServerName> {
         if self.n_wanted.load(Ordering::Relaxed) == 0 {
             return None;
@@ -339,17 +339,17 @@ impl PermitAdmission {
         guest.map(|guest| guest.holding().0)
     }
 
-    /// Takes note that a server has a connection that was not there before.
+    /// Records that a server has a new connection.
     pub(super) fn note_arrival(&self, server: &ServerName) {
         self.arrivals().insert(server.clone());
         self.arrived.notify_one();
     }
 
-    /// Waits until there are such servers, and returns them.
+    /// Waits until servers have new connections, and returns those servers.
     ///
     /// # Cancel safety
     ///
-    /// Safe: they are returned the next time.
+    /// Cancel safe: the next call returns them.
     pub(super) async fn arrived(&self) -> BTreeSet<ServerName> {
         loop {
             let arrivals = std::mem::take(&mut *self.arrivals());
@@ -361,16 +361,16 @@ impl PermitAdmission {
     }
 
     fn arrivals(&self) -> MutexGuard<'_, BTreeSet<ServerName>> {
-        // Held for single statements on plain data.
+        // Held only for single statements on plain data.
         self.arrivals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes note of a change of state that was refused.
+    /// Counts a refused state transition.
     pub(super) fn illegal(&self) {
         self.n_illegal.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns who holds the connections.
+    /// Returns the connections of each server.
     pub(super) fn holders(&self) -> Vec<ServerConnections> {
         let mut holders = BTreeMap::<ServerName, ServerConnections>::new();
         for (_, guest) in self.guests(|_| true) {
@@ -382,7 +382,7 @@ impl PermitAdmission {
         holders.into_values().collect()
     }
 
-    /// Returns the state for status output.
+    /// Returns the status.
     pub(super) fn status(&self) -> PoolStatus {
         let states: Vec<LifecycleState> =
             self.guests(Sitting::stays).iter().map(|(_, guest)| guest.holding().1).collect();
@@ -404,15 +404,15 @@ impl PermitAdmission {
         }
     }
 
-    /// Returns how many there may be without waiting.
+    /// Returns the number of permits without the reserve.
     pub(super) fn size(&self) -> usize {
         self.books().seats.bounds().size
     }
 
-    /// Looks at those who were not told to go.
+    /// Takes a snapshot of the connections that were not asked to close.
     fn look(&self) -> Look {
         let mut look = Look { idle: Vec::new(), n_busy: 0, n_closed: 0 };
-        // Guests are asked without the books: they may be about to open them.
+        // Connections are queried without the lock: they may be about to take it.
         for (number, guest) in self.guests(Sitting::stays) {
             match guest.idle() {
                 Some(IdleConnection { key: (), since, stay, loss, .. }) => {
@@ -432,7 +432,7 @@ impl PermitAdmission {
         look
     }
 
-    /// Returns those of who sits that are meant.
+    /// Returns the connections that `is_meant` accepts.
     fn guests(&self, is_meant: impl Fn(&Sitting) -> bool) -> Vec<(u64, Arc<dyn Evictable>)> {
         let books = self.books();
         let sitting = books.guests.iter().filter(|(_, sitting)| is_meant(sitting));
@@ -445,7 +445,7 @@ impl PermitAdmission {
         }
     }
 
-    /// Takes note of how many are to go.
+    /// Publishes the number of connections that should close.
     fn post(&self, books: &Books) {
         self.n_wanted.store(books.n_wanted(), Ordering::Relaxed);
     }
@@ -456,29 +456,29 @@ impl PermitAdmission {
     }
 
     fn books(&self) -> MutexGuard<'_, Books> {
-        // Held for statements on plain data; no guest is asked meanwhile.
+        // Held only for statements on plain data. No connection is queried under it.
         self.books.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Books {
-    /// Returns for how many others there is to be room.
+    /// Returns the number of connections that should close.
     fn n_wanted(&self) -> usize {
         self.seats.n_waiting().max(self.seats.n_surplus())
     }
 
-    /// Tells whether the seat of this number is of an account that holds more than its share.
+    /// Returns whether the permit `number` belongs to an account with more than its share.
     fn is_above_share(&self, number: u64) -> bool {
         self.guests.get(&number).is_some_and(|sitting| self.seats.is_above_share(sitting.holder))
     }
 
-    /// Tells whether fewer go than are to; `n_closed` go without having been told so by us.
+    /// Returns whether too few connections close. `n_closed` close for another reason.
     fn is_short(&self, n_closed: usize) -> bool {
         let n_leaving = self.guests.values().filter(|guest| guest.is_leaving).count();
         n_leaving + n_closed < self.n_wanted()
     }
 
-    /// Marks one as told to go, unless it was, or enough go already.
+    /// Marks a connection as asked to close, unless it was or enough others close.
     fn tell_to_go(&mut self, number: u64, n_closed: usize) -> Told {
         if !self.is_short(n_closed) {
             return Told::Enough;
@@ -514,7 +514,7 @@ impl Drop for ConnectionPermit {
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
-        // One who was seated has left the queue already.
+        // A request with a permit has left the queue already.
         let waiting = {
             let mut books = self.roster.books();
             books.seats.leave(self.ticket);

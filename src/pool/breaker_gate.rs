@@ -1,4 +1,4 @@
-//! Whether a request may reach a server now: its breaker, with a lock and a clock.
+//! The circuit breaker of one server, with a lock and a clock.
 
 use std::{
     error::Error,
@@ -17,7 +17,7 @@ use crate::{
     name::ServerName,
 };
 
-/// One server's breaker. It knows the server, not its connections: it outlives every one of them.
+/// One server's breaker. It belongs to the server and outlives every connection.
 #[derive(Debug)]
 pub struct BreakerGate {
     server: ServerName,
@@ -25,7 +25,7 @@ pub struct BreakerGate {
     breaker: Mutex<Breaker>,
 }
 
-/// That a request may reach the server. Whoever drops it without a word has left.
+/// The permission to send one request to the server. Dropping it unreported means cancellation.
 #[derive(Debug)]
 #[must_use]
 pub struct GatePass {
@@ -33,26 +33,26 @@ pub struct GatePass {
     ticket: Option<BreakerTicket>,
 }
 
-/// No request may reach the server now.
+/// The error for a request that must not reach the server now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("breaker open")]
 pub struct BreakerOpen {
-    /// How long it takes at most until one may.
+    /// The longest time until a request may pass.
     pub retry_in: Duration,
 }
 
 impl BreakerGate {
-    /// Returns one that lets everything pass.
+    /// Returns a gate that admits all requests.
     pub fn new(server: ServerName, settings: config::BreakerConfig) -> Arc<Self> {
         let breaker = Mutex::new(Breaker::new(settings));
         Arc::new(Self { server, opened: Instant::now(), breaker })
     }
 
-    /// Lets one request, or one dial, of `holder` through.
+    /// Admits one request, or one connection attempt, of `holder`.
     ///
     /// # Errors
     ///
-    /// [`BreakerOpen`] while the server is left alone.
+    /// [`BreakerOpen`] while the breaker is open.
     pub fn admit(self: &Arc<Self>, holder: Holder) -> Result<GatePass, BreakerOpen> {
         let admitted = self.breaker().admit(holder, self.now());
         match admitted {
@@ -61,7 +61,7 @@ impl BreakerGate {
         }
     }
 
-    /// Goes on with other settings.
+    /// Replaces the settings.
     pub fn configure(&self, settings: config::BreakerConfig) {
         self.breaker().configure(settings);
     }
@@ -76,11 +76,11 @@ impl BreakerGate {
     }
 
     fn breaker(&self) -> MutexGuard<'_, Breaker> {
-        // Held for single statements on plain data.
+        // Held only for single statements on plain data.
         self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Logs what a report has changed. The failures are logged by those who met them.
+    /// Logs the state change that a report caused. The callers log the failures themselves.
     fn tell(&self, change: BreakerChange, fault: Option<Fault>) {
         let server = &self.server;
         match change {
@@ -95,7 +95,7 @@ impl BreakerGate {
 }
 
 impl GatePass {
-    /// Tells whether it is for the one request that decides whether others may pass.
+    /// Returns whether this is the probe, which decides whether other requests may pass.
     pub fn is_probe(&self) -> bool {
         self.ticket.as_ref().is_some_and(BreakerTicket::is_probe)
     }
@@ -108,8 +108,8 @@ impl GatePass {
         }
     }
 
-    /// Reports that the request has failed for good, with all that was tried. `incident` is what may
-    /// have made others fail with it; `details` are for the log.
+    /// Reports that the request has finally failed, after all retries. `incident` is the cause that
+    /// other failed requests may share; `details` is for the log.
     pub fn failed(mut self, fault: Fault, incident: Option<BreakerIncident>, details: &dyn Error) {
         let Some(ticket) = self.ticket.take() else { return };
         let gate = &self.gate;

@@ -1,45 +1,45 @@
-//! State that a session has only once, shared by many clients: the log level and the resources
-//! that are watched.
+//! State that a session has only once but many clients share: the log level and the watched
+//! resources.
 //!
-//! Pure: what is wanted, what the server was told, and the next step from one to the other.
+//! Pure: holds the demand and the state that the server has, and computes the next step.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::protocol::{Era, LoggingLevel, Message, payloads::method};
 
-/// What the clients of one connection want of it, all together.
+/// The combined demand of one connection's clients.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientDemand {
-    /// The lowest level that any of them has set.
+    /// The lowest level that a client has set.
     pub level: Option<LoggingLevel>,
-    /// The resources that any of them watches.
+    /// The resources that at least one client watches.
     pub uris: BTreeSet<String>,
 }
 
-/// What is wanted of a connection, and what its server was told.
+/// The demand on a connection, and the state that its server has been sent.
 #[derive(Debug, Default)]
 pub(super) struct DesiredState {
-    /// Of the connection whose server was told.
+    /// The generation of the connection that `told` describes.
     generation: u64,
     wanted: ClientDemand,
     told: ClientDemand,
-    /// Subscriptions that the server refused, or did not answer, with the error objects as JSON text.
+    /// Subscriptions that the server refused or did not answer, with the error objects as JSON
+    /// text.
     refused: BTreeMap<String, String>,
 }
 
-/// What to tell the server next.
+/// The next change to send to the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ReconcileStep {
     SetLevel(LoggingLevel),
     Subscribe(String),
     Unsubscribe(String),
-    /// Have these watched and no others, at a server of the era in which one subscription is for
-    /// all of them.
+    /// Watch exactly these, on a server of the modern era, where one subscription covers all.
     Watch(BTreeSet<String>),
 }
 
 impl ReconcileStep {
-    /// Returns the request, where it takes one.
+    /// Returns the request, if the step is one.
     pub(super) fn request(&self) -> Option<Message> {
         let (method, params) = match self {
             Self::SetLevel(level) => {
@@ -58,30 +58,30 @@ impl ReconcileStep {
 }
 
 impl DesiredState {
-    /// Takes in what is wanted from now on.
+    /// Replaces the demand.
     pub(super) fn set_demand(&mut self, wants: ClientDemand) {
-        // What nobody wants any more may be asked for again later.
+        // A resource that is not wanted any more may be requested again later.
         self.refused.retain(|uri, _| wants.uris.contains(uri));
         self.wanted = wants;
     }
 
-    /// Tells whether anybody watches a resource.
+    /// Returns whether a client watches a resource.
     pub(super) fn is_watched(&self) -> bool {
         !self.wanted.uris.is_empty()
     }
 
-    /// There is a new connection, whose server was told nothing yet.
+    /// Records a new connection, whose server has been sent nothing.
     pub(super) fn connected(&mut self, generation: u64) {
         self.generation = generation;
         self.told = ClientDemand::default();
         self.refused.clear();
     }
 
-    /// Returns the next step at a server of this era; `has` tells which capabilities it declared.
+    /// Returns the next step for a server of `era`. `has` returns whether it declared a capability.
     pub(super) fn next(&self, era: Era, has: impl Fn(&str) -> bool) -> Option<ReconcileStep> {
         match era {
             Era::Legacy => self.next_request(has),
-            // Each request says its own level.
+            // Modern requests carry their own level.
             Era::Modern => {
                 let is_new = |uri: &&String| !self.refused.contains_key(*uri);
                 let uris: BTreeSet<_> = self.wanted.uris.iter().filter(is_new).cloned().collect();
@@ -91,7 +91,7 @@ impl DesiredState {
     }
 
     fn next_request(&self, has: impl Fn(&str) -> bool) -> Option<ReconcileStep> {
-        // There is no way to unset a level: with nobody left who wants one, the noise ends.
+        // MCP cannot unset a level. If no client wants one, `info` ends the noise.
         let level = self.wanted.level.or(self.told.level.map(|_| LoggingLevel::Info));
         if let Some(level) = level
             && self.told.level != Some(level)
@@ -110,8 +110,8 @@ impl DesiredState {
             .or_else(|| removed().map(|uri| ReconcileStep::Unsubscribe(uri.clone())))
     }
 
-    /// Notes that a step was taken on the connection `generation`; `refusal` is an error object,
-    /// as JSON text. An answer may come when there is the next connection already.
+    /// Records that a step was taken on the connection `generation`. `refusal` is an error object,
+    /// as JSON text. Answers on an earlier connection are ignored.
     pub(super) fn done(&mut self, generation: u64, step: &ReconcileStep, refusal: Option<&str>) {
         if generation != self.generation {
             return;
@@ -139,7 +139,7 @@ impl DesiredState {
         }
     }
 
-    /// Notes that the server tells of `uris` on the connection `generation`, but for those in
+    /// Records that the server watches `uris` on the connection `generation`, except those in
     /// `refused`, whose error objects are JSON text.
     pub(super) fn watched(
         &mut self,
@@ -154,7 +154,7 @@ impl DesiredState {
         }
     }
 
-    /// Returns the error object with which a subscription was refused.
+    /// Returns the error object with which the server refused a subscription.
     pub(super) fn refusal(&self, uri: &str) -> Option<String> {
         self.refused.get(uri).cloned()
     }
@@ -168,7 +168,7 @@ mod tests {
         ClientDemand { level, uris: uris.iter().map(|uri| (*uri).to_owned()).collect() }
     }
 
-    /// Takes every step and returns what was taken.
+    /// Takes every step and returns the steps.
     fn settle(standing: &mut DesiredState) -> Vec<ReconcileStep> {
         let mut steps = Vec::new();
         while let Some(step) = standing.next(Era::Legacy, |_| true) {

@@ -1,25 +1,25 @@
-//! Why there is no connection.
+//! The reasons why a slot offers no connection.
 
 use std::sync::Arc;
 
 use super::status::ServerConnections;
 use crate::{connection::ConnectError, error_report::chain, fault::Fault, name::ServerName};
 
-/// Why a slot has no connection to offer.
+/// The reason why a slot offers no connection.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum SlotError {
-    /// The dial failed.
+    /// Connecting failed.
     #[error("{}", chain(&**.error))]
     Dial {
-        /// The number of the dial: all who waited for it have the same.
+        /// The number of the attempt, the same for all its waiters.
         attempt: u64,
-        /// Why.
+        /// The cause.
         error: Arc<ConnectError>,
     },
-    /// The server is being closed: stop, or a reload that removed it.
+    /// The server is closing because of a shutdown or of a reload that removed it.
     #[error("server `{0}` is being closed")]
     Closing(ServerName),
-    /// As many connections are in use as the server may have.
+    /// The server's maximum number of connections is in use.
     #[error("all {max} connections of server `{server}` are in use")]
     Busy {
         /// The server.
@@ -27,31 +27,31 @@ pub enum SlotError {
         /// Its `max_connections`.
         max: usize,
     },
-    /// As many connections are in use as there may be, all servers together.
+    /// The pool's maximum number of connections is in use.
     #[error("no connection for server `{server}`: all {size} of the pool are taken ({})", list(.holders))]
     Exhausted {
         /// The server.
         server: ServerName,
         /// `pool.size`.
         size: usize,
-        /// Whose they are.
+        /// The servers that hold the connections.
         holders: Vec<ServerConnections>,
     },
-    /// The server keeps state for each client, and this client cannot be told from others.
+    /// The server keeps state for each client, and the request names no session.
     #[error("server `{0}` keeps a connection for each client session, and the request names none")]
     SessionRequired(ServerName),
-    /// The client has ended its session while its request ran.
+    /// The client's session ended while its request ran.
     #[error("server `{0}` keeps a connection for each client session, and this one has ended")]
     SessionEnded(ServerName),
 }
 
 impl SlotError {
-    /// Tells whether the server was dialled, and did not answer in its time.
+    /// Returns whether connecting to the server timed out.
     pub fn is_timeout(&self) -> bool {
         matches!(self, Self::Dial { error, .. } if error.is_timeout())
     }
 
-    /// Returns what kind of failure it is.
+    /// Returns the kind of failure.
     pub fn fault(&self) -> Fault {
         match self {
             Self::Dial { error, .. } => error.fault(),
@@ -64,7 +64,7 @@ impl SlotError {
     }
 }
 
-/// Names who holds connections.
+/// Lists the servers that hold connections.
 fn list(holders: &[ServerConnections]) -> String {
     holders.iter().map(ServerConnections::to_string).collect::<Vec<_>>().join("; ")
 }

@@ -27,21 +27,21 @@ use crate::{
     share::{Admission, AdmissionPermit},
 };
 
-/// The connections of a server that serves one request at a time on each.
+/// The connections of a server that serves one request at a time on each connection.
 #[derive(Debug)]
 pub(super) struct ExclusivePool {
     origin: ServerContext,
     admission: Arc<Admission>,
     n_seats: usize,
-    /// The one used last is on top.
+    /// Idle connections, the most recently used one last.
     idle: Mutex<Vec<Arc<Supervisor>>>,
-    /// Every connection, those in use included.
+    /// All connections, including those in use.
     all: Mutex<Vec<Arc<Supervisor>>>,
-    /// Those who have no connection yet: the next one that is given back is for the first of them.
+    /// Requests without a connection. The next returned connection goes to the first of them.
     heirs: Mutex<VecDeque<oneshot::Sender<Checkout>>>,
 }
 
-/// A connection that was checked out; dropping it gives it back.
+/// A checked-out connection. Dropping it returns the connection.
 #[derive(Debug)]
 pub(super) struct Checkout {
     exclusive: Arc<ExclusivePool>,
@@ -51,7 +51,7 @@ pub(super) struct Checkout {
 }
 
 impl ExclusivePool {
-    /// Returns at most `n_seats` connections; nothing is connected yet.
+    /// Returns a pool of at most `n_seats` connections. Connects nothing yet.
     pub(super) fn new(origin: ServerContext, n_seats: usize) -> Arc<Self> {
         Arc::new(Self {
             origin,
@@ -63,16 +63,16 @@ impl ExclusivePool {
         })
     }
 
-    /// Checks a connection out for `holder`, waiting for one to be given back, or for room for another,
-    /// until `until`.
+    /// Checks out a connection for `holder`. Until `until` it waits for a connection to be
+    /// returned, or for a permit for another one.
     ///
     /// # Errors
     ///
-    /// [`SlotError`] when all are in use for that long, or the dial fails.
+    /// [`SlotError`] if all connections stay in use that long, or if connecting fails.
     ///
     /// # Cancel safety
     ///
-    /// Safe: whoever leaves gives its place to the next.
+    /// Cancel safe: the next waiter gets the place of a cancelled one.
     pub(super) async fn check_out(
         self: &Arc<Self>,
         holder: Holder,
@@ -89,7 +89,7 @@ impl ExclusivePool {
             Some((connection, claim)) => (connection, Some(claim)),
             None => {
                 let inherited = self.heir();
-                // One that was given back before there was an heir.
+                // A connection may have been returned before this request joined the queue.
                 if let Some(free) = self.connected() {
                     let place = std::mem::replace(&mut checkout.keeper, free);
                     self.idle().insert(0, place);
@@ -97,7 +97,7 @@ impl ExclusivePool {
                 tokio::select! {
                     biased;
                     leased = checkout.keeper.lease(holder, Some(until)) => leased?,
-                    // There may be no room for another one, while one of ours becomes free.
+                    // A connection may be returned while the pool has no permit for a new one.
                     Ok(mut free) = inherited => {
                         std::mem::swap(&mut free.keeper, &mut checkout.keeper);
                         let claim = free.claim.take();
@@ -117,7 +117,7 @@ impl ExclusivePool {
         Checkout { exclusive: Arc::clone(self), keeper, claim: None, permit: Some(permit) }
     }
 
-    /// Joins those who have no connection yet.
+    /// Joins the queue of requests without a connection.
     fn heir(&self) -> oneshot::Receiver<Checkout> {
         let (heir, inherited) = oneshot::channel();
         let mut heirs = self.heirs();
@@ -126,7 +126,7 @@ impl ExclusivePool {
         inherited
     }
 
-    /// Returns the idle connection that was used last, else a place for another one.
+    /// Returns the most recently used idle connection, or a supervisor without one.
     fn next(&self) -> Arc<Supervisor> {
         if let Some(keeper) = self.connected() {
             return keeper;
@@ -139,23 +139,23 @@ impl ExclusivePool {
         })
     }
 
-    /// Takes the topmost connection from the stack that is one.
+    /// Takes the most recently used live connection from the stack.
     fn connected(&self) -> Option<Arc<Supervisor>> {
         let mut idle = self.idle();
         let at = idle.iter().rposition(|keeper| keeper.live().is_some())?;
         Some(idle.remove(at))
     }
 
-    /// Takes a connection back that is in use until now: for who waits for one, else for later. Its
-    /// permit goes with it, so that there are never more connections than permits.
+    /// Returns a connection to the first waiter, or else to the idle stack. Its permit goes with
+    /// it, so that there are never more connections than permits.
     fn give_back(
         self: &Arc<Self>,
         keeper: Arc<Supervisor>,
         claim: Option<ConnectionClaim>,
         permit: Option<AdmissionPermit>,
     ) {
-        // Another server that has waited for room longer than any of ours goes first: what is idle
-        // makes room.
+        // A server that has waited longer for a permit goes first: the connection becomes idle and
+        // can be evicted.
         let is_next = self.origin.roster.next().is_none_or(|next| next == self.origin.name);
         let mut heirs = self.heirs();
         heirs.retain(|heir| !heir.is_closed());
@@ -163,36 +163,36 @@ impl ExclusivePool {
         if let Some(heir) = heir {
             drop(heirs);
             let free = Checkout { exclusive: Arc::clone(self), keeper, claim, permit };
-            // One that does not wait any more leaves it to be dropped, and so to be given back.
+            // If the waiter has left, the rejected checkout is dropped here and so returned again.
             drop(heir.send(free));
             return;
         }
-        // First, and before there is another heir: whoever comes next is not to find none and start
-        // another.
+        // Push before another waiter can join: the next request must find this connection and not
+        // start another one.
         self.idle().push(keeper);
         drop(heirs);
         drop(claim);
         drop(permit);
     }
 
-    /// Returns the connection that the next request would get, else one that is in use.
+    /// Returns the connection that the next request would get, or else one that is in use.
     pub(super) fn live(&self) -> Option<Arc<Connection>> {
         let next = self.idle().iter().rev().find_map(|keeper| keeper.live());
         next.or_else(|| self.all().iter().find_map(|keeper| keeper.live()))
     }
 
-    /// Returns every connection's keeper.
+    /// Returns the supervisors of all connections.
     pub(super) fn supervisors(&self) -> Vec<Arc<Supervisor>> {
         self.all().clone()
     }
 
-    /// Takes no more requests.
+    /// Stops admitting requests.
     pub(super) fn close(&self) {
         self.admission.close();
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<Arc<Supervisor>>> {
-        // Held for statements on plain data, as is `all`.
+        // Held only for statements on plain data, like `all`.
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -214,8 +214,8 @@ impl Drop for Checkout {
             return;
         };
         self.exclusive.origin.dialer.tasks().spawn(async move {
-            // A request that was given up may still ask or tell something: that must not reach the
-            // next client.
+            // The server may still send messages for an abandoned request. The next client must not
+            // get them.
             if time::timeout(defaults::GOODBYE_TIMEOUT, connection.quiet()).await.is_err() {
                 connection.close();
                 connection.wait_until_gone().await;

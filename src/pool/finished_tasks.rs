@@ -1,9 +1,9 @@
-//! Results that were there at once although their clients wanted to fetch them later.
+//! Results that were complete at once although their clients asked for a task.
 //!
-//! A client of 2025-11-25 that asks for a task gets one. A server of 2026-07-28 decides for itself
-//! whether to make a task of a call; where it answers at once, the answer is kept here under an id of
-//! ours until the client has fetched it, for as long as it wants, within bounds. The oldest makes room.
-//! Whoever knows the id may fetch it: it cannot be guessed.
+//! A client of 2025-11-25 that asks for a task gets one. A server of 2026-07-28 decides itself
+//! whether a call becomes a task. If it answers at once, the answer is kept here under a new id
+//! until the client's `ttl` ends, within bounds. The oldest task makes room for new ones. Any
+//! client that knows the id may fetch the result; the id cannot be guessed.
 
 use std::{
     collections::HashMap,
@@ -26,9 +26,9 @@ pub struct FinishedTasks(Mutex<Kept>);
 struct Kept {
     tasks: HashMap<String, Entry>,
     n_bytes: usize,
-    /// The memory of their results.
+    /// The reserved memory of the results.
     memory: MemoryReservation,
-    /// How many were ever kept.
+    /// The number of tasks ever kept.
     n_kept: u64,
 }
 
@@ -39,18 +39,17 @@ struct Entry {
     task: FinishedTask,
 }
 
-/// A task that was finished before its client knew of it.
+/// A task that finished before its client knew of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FinishedTask {
-    /// How it is doing, JSON text in the words of 2025-11-25.
+    /// The task's status, JSON text as defined by 2025-11-25.
     pub task: String,
-    /// What came of the call, JSON text.
+    /// The result of the call, JSON text.
     pub result: String,
 }
 
 impl FinishedTasks {
-    /// Keeps the `result` of a call, JSON text, for `ttl`, and returns the task that it is the result
-    /// of.
+    /// Keeps the `result` of a call, JSON text, for `ttl`, and returns its task.
     pub fn keep(&self, result: String, ttl: Option<Duration>, now: Instant) -> FinishedTask {
         let ttl = ttl
             .unwrap_or(defaults::FINISHED_TASK_TTL)
@@ -77,7 +76,7 @@ impl FinishedTasks {
         task
     }
 
-    /// Returns the task `id`, if it is one of ours and its time is not over.
+    /// Returns the task `id`, if it is kept here and has not expired.
     pub fn get(&self, id: &str, now: Instant) -> Option<FinishedTask> {
         let mut kept = self.kept();
         kept.expire(now);
@@ -85,7 +84,7 @@ impl FinishedTasks {
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
-        // Held for statements on plain data.
+        // Held only for statements on plain data.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -97,7 +96,7 @@ impl Kept {
         self.memory.shrink_to(self.n_bytes);
     }
 
-    /// Lets go of the oldest until the bounds are kept; the last one stays, however large it is.
+    /// Removes the oldest tasks until the bounds are met. The last one stays, whatever its size.
     fn make_room(&mut self) {
         while self.tasks.len() > defaults::FINISHED_TASKS_MAX
             || (!self.has_memory() && self.tasks.len() > 1)
@@ -109,7 +108,7 @@ impl Kept {
         }
     }
 
-    /// Tells whether there is room for all of them.
+    /// Returns whether all tasks fit into memory.
     fn has_memory(&mut self) -> bool {
         self.n_bytes <= defaults::FINISHED_TASKS_BYTES_MAX
             && self.memory.resize(self.n_bytes).is_ok()

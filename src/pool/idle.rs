@@ -1,60 +1,56 @@
-//! Which of the connections that nobody uses go: for room, or because their time is over.
+//! Eviction and idle timeout of idle connections.
 //!
-//! Pure: a look at all of them, and the time as an argument.
+//! Pure functions over a snapshot of all connections; the caller passes the current time.
 //!
-//! - The `min` connections that were used last stay, whether they are in use or not. Those of a
-//!   server that is to be there always are among them.
-//! - For room goes the one that was used longest ago, of an account that holds more than its share
-//!   where there is one; one with something that only its client
-//!   knows goes only when there is no other. A server that is to be there always is not looked at.
-//! - A time that was declared for a server is kept to the letter; the minimum prolongs only the
-//!   time that the pool gives to all.
-//!
-//! Source: seed 000, "Pool sizing", "Idle sweep", "Eviction"; features §4.3.
+//! - The `min` most recently used connections stay, in use or not. Those of keep-alive servers
+//!   count towards `min`.
+//! - Eviction takes the least recently used connection, first from an account that holds more than
+//!   its share. A connection with unfinished work goes last. Keep-alive connections are never
+//!   evicted.
+//! - A declared idle timeout is exact. `min` extends only the default idle timeout of the pool.
 
 use std::{cmp::Reverse, time::Duration};
 
 use tokio::time::Instant;
 
-/// One connection that nobody uses.
+/// One idle connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct IdleConnection<K> {
-    /// Which.
+    /// The caller's key of the connection.
     pub(super) key: K,
-    /// When it was used last.
+    /// The time of the last use.
     pub(super) since: Instant,
-    /// How long it may stay.
+    /// The limit on its idle time.
     pub(super) stay: IdleLimit,
-    /// What would be lost with it.
+    /// The loss if it is evicted.
     pub(super) loss: EvictionCost,
-    /// It counts for an account that holds more than its share of the seats.
+    /// Its account holds more than its share of the permits.
     pub(super) is_above_share: bool,
 }
 
-/// How long a connection may stay that nobody uses.
+/// The limit on how long a connection may stay idle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum IdleLimit {
-    /// For ever, also when others need room.
+    /// No limit, and no eviction.
     Always,
-    /// For so long, or for ever; others may need its room.
+    /// The server's own timeout, or none. Eviction is allowed.
     Own(Option<Duration>),
-    /// As [`IdleLimit::Own`], for all that declare nothing; the minimum counts here.
+    /// The pool's default timeout, or none. Eviction is allowed, and `min` applies.
     Pooled(Option<Duration>),
 }
 
-/// What would be lost with a connection, the least first.
+/// The loss that an eviction causes, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum EvictionCost {
-    /// Nothing.
     Nothing,
-    /// What a client has built up in it, or watches with it.
+    /// State that a client has built up in the connection, or a resource that a client watches.
     State,
-    /// Something that the server still works on, although nobody wants it any more.
+    /// Work that the server still does for an abandoned request.
     Work,
 }
 
 impl IdleLimit {
-    /// Returns when the time of a connection is over that was used last at `since`.
+    /// Returns the time at which a connection that was last used at `since` expires.
     pub(super) fn ends(self, since: Instant) -> Option<Instant> {
         match self {
             Self::Always => None,
@@ -63,9 +59,9 @@ impl IdleLimit {
     }
 }
 
-/// Returns which connection makes room, if any does. `n_busy` are in use or being connected.
+/// Returns the connection to evict, if any. `n_busy` connections are in use or connecting.
 pub(super) fn evicted<K>(idle: Vec<IdleConnection<K>>, n_busy: usize, min: usize) -> Option<K> {
-    // What is there always is part of the minimum, whenever it was used.
+    // Keep-alive connections are part of the minimum, whenever they were last used.
     let (kept, others): (Vec<_>, Vec<_>) =
         idle.into_iter().partition(|one| one.stay == IdleLimit::Always);
     let left = unprotected(others, n_busy + kept.len(), min);
@@ -75,7 +71,7 @@ pub(super) fn evicted<K>(idle: Vec<IdleConnection<K>>, n_busy: usize, min: usize
     left.into_iter().min_by_key(first).map(|one| one.key)
 }
 
-/// Returns the connections whose time is over, and when to look again unless something happens.
+/// Returns the expired connections, and the next time to check if nothing changes.
 pub(super) fn expired<K>(
     idle: Vec<IdleConnection<K>>,
     n_busy: usize,
@@ -97,7 +93,7 @@ pub(super) fn expired<K>(
     (over, next)
 }
 
-/// Leaves out those that the minimum protects: the ones that were used last.
+/// Removes the connections that the minimum protects: the most recently used ones.
 fn unprotected<K>(
     mut idle: Vec<IdleConnection<K>>,
     n_others: usize,
@@ -115,7 +111,7 @@ mod tests {
     const MINUTE: Duration = Duration::from_secs(60);
     const POOLED: IdleLimit = IdleLimit::Pooled(Some(Duration::from_secs(300)));
 
-    /// Returns connections that were used last at these minutes.
+    /// Returns connections that were last used at these minutes.
     fn idle<const N: usize>(
         start: Instant,
         all: [(&'static str, u32, IdleLimit); N],

@@ -1,4 +1,4 @@
-//! The life of one connection's place: five states and the eleven ways between them.
+//! The lifecycle of one connection: five states and the eleven transitions between them.
 //!
 //! ```text
 //!            dial                 connected
@@ -11,31 +11,31 @@
 //!    ╰─────────┴─────────▶ closed ◀────┴───────╯
 //! ```
 //!
-//! *Active* means that somebody holds a lease. *Closed* is the end: a place that is needed again
-//! begins another life. A connection that goes while nobody uses it is closed and has not failed,
-//! for nothing has. Source: seed 000, "Connection states".
+//! *Active* means that at least one lease exists. *Closed* is final: a supervisor that must connect
+//! again starts a new lifecycle. An idle connection that ends is closed and not failed, because no
+//! request failed.
 //!
-//! Pure: the keeper tells what happened.
+//! Pure: the supervisor reports the events.
 
 use serde::Serialize;
 
-/// The state of a connection's place.
+/// The state of a supervised connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LifecycleState {
     /// Connected with no request in flight, or not needed so far.
     Idle,
-    /// A dial is under way.
+    /// An attempt to connect is in progress.
     Connecting,
     /// At least one request is in flight.
     Active,
-    /// The last dial failed, or the connection ended under a request; the next one dials again.
+    /// The last attempt failed, or the connection ended under a request. A request reconnects.
     Failed,
-    /// Put away, ended while nobody used it, or gone for good.
+    /// Closed for good or because it was idle, or ended while idle.
     Closed,
 }
 
-/// Something happened that cannot have.
+/// A transition that the lifecycle does not allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a connection that is {from:?} cannot become {to:?}")]
 pub(super) struct IllegalTransition {
@@ -43,7 +43,7 @@ pub(super) struct IllegalTransition {
     to: LifecycleState,
 }
 
-/// One life, from not being needed to being closed.
+/// One lifecycle, from the first need to the end.
 #[derive(Debug)]
 pub(super) struct ConnectionLifecycle {
     state: LifecycleState,
@@ -52,7 +52,7 @@ pub(super) struct ConnectionLifecycle {
 }
 
 impl LifecycleState {
-    /// Tells whether the state may change to `next`.
+    /// Returns whether the state may change to `next`.
     pub(super) const fn may_become(self, next: Self) -> bool {
         match self {
             Self::Idle => matches!(next, Self::Connecting | Self::Active | Self::Closed),
@@ -76,17 +76,17 @@ impl ConnectionLifecycle {
         self.state
     }
 
-    /// Returns how many requests hold the connection.
+    /// Returns the number of leases.
     pub(super) fn n_leases(&self) -> usize {
         self.n_leases
     }
 
-    /// A dial begins.
+    /// Begins an attempt to connect.
     pub(super) fn dial(&mut self) -> Result<(), IllegalTransition> {
         self.become_state(LifecycleState::Connecting)
     }
 
-    /// There is a connection; the dial itself holds the first lease of it.
+    /// Completes an attempt. The attempt itself holds the first lease.
     pub(super) fn connected(&mut self) -> Result<(), IllegalTransition> {
         if self.state != LifecycleState::Connecting {
             return Err(IllegalTransition { from: self.state, to: LifecycleState::Active });
@@ -96,7 +96,7 @@ impl ConnectionLifecycle {
         Ok(())
     }
 
-    /// Somebody uses the connection.
+    /// Adds a lease.
     pub(super) fn lease(&mut self) -> Result<(), IllegalTransition> {
         match self.state {
             LifecycleState::Active => {}
@@ -107,7 +107,7 @@ impl ConnectionLifecycle {
         Ok(())
     }
 
-    /// Somebody does not use it any more; `true` when nobody else does.
+    /// Returns a lease. The result is `true` if it was the last one.
     pub(super) fn release(&mut self) -> Result<bool, IllegalTransition> {
         if self.state != LifecycleState::Active {
             return Err(IllegalTransition { from: self.state, to: LifecycleState::Idle });
@@ -119,12 +119,12 @@ impl ConnectionLifecycle {
         Ok(self.n_leases == 0)
     }
 
-    /// The dial failed, or the connection went under a request. Nobody holds it any more.
+    /// Fails the attempt or the connection, which ends all leases.
     pub(super) fn fail(&mut self) -> Result<(), IllegalTransition> {
         self.become_state(LifecycleState::Failed)
     }
 
-    /// The end.
+    /// Ends the lifecycle.
     pub(super) fn close(&mut self) -> Result<(), IllegalTransition> {
         self.become_state(LifecycleState::Closed)
     }
@@ -212,15 +212,15 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is told in whatever order: only legal ways are gone, leases are counted, and
-        /// what is closed stays so.
+        /// Any sequence of events makes only legal transitions, counts leases, and leaves *closed*
+        /// final.
         #[test]
         fn no_order_of_events_leads_astray(
             events in proptest::collection::vec(
                 prop_oneof![
                     Just(Event::Dial), Just(Event::Connected), Just(Event::Lease), Just(Event::Release),
                     Just(Event::Fail),
-                    // Else most sequences would be over soon.
+                    // Otherwise most sequences would end early.
                     prop_oneof![4 => Just(Event::Lease), 1 => Just(Event::Close)],
                 ],
                 0..60,

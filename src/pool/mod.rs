@@ -1,5 +1,5 @@
-//! All declared servers and their connections: one per server, whoever asks, unless the server is
-//! declared to be used by one at a time.
+//! The declared servers and their connections. All clients share one connection per server, unless
+//! the server declares another `sharing`.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -54,14 +54,14 @@ pub struct Pool {
     dialer: Dialer,
     roster: Arc<PermitAdmission>,
     slots: ArcSwap<BTreeMap<ServerName, Arc<ServerSlot>>>,
-    /// Serialises changes; readers never wait for it.
+    /// Serialises changes. Readers never wait for it.
     changing: Mutex<()>,
-    /// Ends every connection, those of removed servers too.
+    /// Ends every connection, including those of removed servers.
     closing: CancellationToken,
 }
 
 impl Pool {
-    /// Returns a pool of the servers in `config`; nothing is connected yet.
+    /// Returns a pool of the servers in `config`. Connects nothing yet.
     pub fn new(dialer: Dialer, config: &Config) -> Self {
         let closing = CancellationToken::new();
         let roster = PermitAdmission::new(&config.pool);
@@ -82,13 +82,13 @@ impl Pool {
         self.slots.load().get(name).cloned()
     }
 
-    /// Returns every slot in the order of the names.
+    /// Returns all slots, ordered by server name.
     pub fn slots(&self) -> Arc<BTreeMap<ServerName, Arc<ServerSlot>>> {
         self.slots.load_full()
     }
 
-    /// Takes note of the eras in which servers have spoken in the life of another process: an upstream of
-    /// the legacy era is not probed again.
+    /// Records the eras that servers spoke in an earlier process, so that metamcp does not probe an
+    /// upstream of the legacy era again.
     pub fn remember_eras(&self, era_of: impl Fn(&ServerName) -> Option<Era>) {
         for (name, slot) in self.slots().iter() {
             if era_of(name) == Some(Era::Legacy) {
@@ -97,7 +97,7 @@ impl Pool {
         }
     }
 
-    /// Returns the servers that are to be there before the first client, and are not yet.
+    /// Returns the `prewarm` servers that are not connected yet and whose attempt has not failed.
     pub fn awaited(&self) -> Vec<ServerName> {
         let slots = self.slots();
         let awaited = slots.values().filter(|slot| {
@@ -110,13 +110,12 @@ impl Pool {
         awaited.map(|slot| slot.name().clone()).collect()
     }
 
-    /// Connects the servers that are not lazy. Waits for those that are to be there before the
-    /// first client, each until an attempt to connect it has failed, and for at most
-    /// [`defaults::PREWARM_TIMEOUT`].
+    /// Connects the servers that are not lazy. Waits for each `prewarm` server until it is
+    /// connected or an attempt has failed, for at most [`defaults::PREWARM_TIMEOUT`] in total.
     ///
     /// # Cancel safety
     ///
-    /// Safe: the dials go on.
+    /// Cancel safe: the connection attempts continue.
     pub async fn warm_up(&self) {
         let slots = self.slots();
         let mut prewarmed = Vec::new();
@@ -125,7 +124,7 @@ impl Pool {
                 StartPolicy::Lazy => {}
                 StartPolicy::Eager => slot.start_connecting(),
                 StartPolicy::Prewarm => {
-                    // Waits longer for room than we do.
+                    // This attempt keeps waiting for a permit after the timeout below.
                     slot.start_connecting();
                     prewarmed.push(slot.connect());
                 }
@@ -137,9 +136,10 @@ impl Pool {
         }
     }
 
-    /// Applies a changed configuration: other servers keep their connections.
+    /// Applies a changed configuration. Unchanged servers keep their connections.
     ///
-    /// Removed and changed servers finish what runs, for at most `patience`, in the background.
+    /// Removed and changed servers finish their running requests in the background, for at most
+    /// `patience`.
     pub fn apply(&self, diff: &ServerDiff, config: &Config, patience: Duration) {
         let _one_at_a_time = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         self.roster.set_rules(&config.pool);
@@ -153,7 +153,7 @@ impl Pool {
         }
         for name in diff.added.iter().chain(&diff.changed) {
             if let Some(server) = config.servers.get(name) {
-                // A changed server goes on counting: its number tells connections apart.
+                // The generation continues across the change because it distinguishes connections.
                 let generation = generations.get(name).copied().unwrap_or_default();
                 let (name, slot) = self.slot_for(name, server, generation, config.breaker);
                 if server.start != StartPolicy::Lazy {
@@ -169,45 +169,44 @@ impl Pool {
             slot.gate().configure(config.breaker);
         }
         self.slots.store(Arc::new(slots));
-        // Only now, so that nobody finds a slot that is being closed.
+        // Close the old slots only after the swap, so that no caller finds a closing slot.
         for slot in leaving {
             self.dialer.tasks().spawn(async move { slot.close(patience).await });
         }
     }
 
-    /// Waits until there are servers with a connection that was not there before, and returns them.
-    /// For one who waits.
+    /// Waits until servers have new connections, and returns those servers. For a single waiter.
     ///
     /// # Cancel safety
     ///
-    /// Safe: they are returned the next time.
+    /// Cancel safe: the next call returns them.
     pub async fn arrived(&self) -> BTreeSet<ServerName> {
         self.roster.arrived().await
     }
 
-    /// Closes every connection, all at once; requests that run have been waited for before.
+    /// Closes all connections concurrently. The caller has already waited for running requests.
     ///
     /// # Cancel safety
     ///
-    /// Safe: what was asked to leave leaves.
+    /// Cancel safe: connections that were asked to close still close.
     pub async fn close(&self) {
         let slots = self.slots();
         let closing = slots.values().map(|slot| slot.close(Duration::ZERO));
         futures_util::future::join_all(closing).await;
-        // Also those that a reload has removed and that still finish something.
+        // Includes servers that a reload removed and that still finish requests.
         self.closing.cancel();
         self.dialer.tasks().close();
         self.dialer.tasks().wait().await;
     }
 
-    /// Closes the connections of a client that has gone.
+    /// Closes the connections of a client that has disconnected.
     pub fn release(&self, owner: &SessionOwner) {
         for slot in self.slots().values() {
             slot.release(owner);
         }
     }
 
-    /// Returns how many connections were made so far, all servers together.
+    /// Returns the number of connections made so far, for all servers.
     pub fn n_connected(&self) -> u64 {
         self.dialer.n_connected()
     }

@@ -1,12 +1,12 @@
-//! A client that has no connection of its own beyond one request.
+//! A client that owns connections for only one request.
 
 use std::sync::Arc;
 
 use super::Pool;
 use crate::connection::SessionOwner;
 
-/// A client that cannot be told from others, for as long as one request: where each client has a
-/// connection of its own, this one has it until then.
+/// A client that metamcp cannot distinguish from others. Where each client has its own connection,
+/// this one keeps it for one request.
 #[derive(Debug)]
 pub struct OneShotClient {
     pool: Arc<Pool>,
@@ -14,12 +14,12 @@ pub struct OneShotClient {
 }
 
 impl OneShotClient {
-    /// Returns the guest `owner`, of whom there is no other.
+    /// Returns the one-shot client for `owner`, which must be unique.
     pub fn new(pool: Arc<Pool>, owner: SessionOwner) -> Self {
         Self { pool, owner }
     }
 
-    /// Returns the guest as the owner of connections.
+    /// Returns the client as the owner of connections.
     pub fn owner(&self) -> &SessionOwner {
         &self.owner
     }

@@ -1,4 +1,4 @@
-//! Connections of clients: one for each that needs its own.
+//! Connections of clients that each need their own.
 
 use std::{
     collections::HashMap,
@@ -12,32 +12,32 @@ use super::{
 };
 use crate::connection::{ConnectionOwner, SessionOwner};
 
-/// The connections of a server that keeps state for its client.
+/// The connections of a server that keeps state for each client.
 #[derive(Debug)]
 pub(super) struct PerSessionPool {
     origin: ServerContext,
     clients: Mutex<Clients>,
 }
 
-/// By the keys of the owners.
+/// The supervisors and demands, by the owner's key.
 #[derive(Debug, Default)]
 struct Clients {
     keepers: HashMap<u64, Arc<Supervisor>>,
-    /// What those want who have no keeper yet.
+    /// The demands of clients without a supervisor.
     wants: HashMap<u64, ClientDemand>,
 }
 
 impl PerSessionPool {
-    /// Returns connections for as many clients as `origin.own` has seats; nothing is connected yet.
+    /// Returns a pool with as many connections as `origin.own` has permits. Connects nothing yet.
     pub(super) fn new(origin: ServerContext) -> Self {
         Self { origin, clients: Mutex::default() }
     }
 
-    /// Returns the keeper of the connection of `owner`, a new one the first time.
+    /// Returns the supervisor for `owner`, and creates it on first use.
     ///
     /// # Errors
     ///
-    /// [`SlotError::SessionRequired`] without an owner, [`SlotError::SessionEnded`] when it has gone.
+    /// [`SlotError::SessionRequired`] without an owner, [`SlotError::SessionEnded`] if it ended.
     pub(super) fn of(&self, owner: Option<&SessionOwner>) -> Result<Arc<Supervisor>, SlotError> {
         let server = &self.origin.name;
         let owner = owner.ok_or_else(|| SlotError::SessionRequired(server.clone()))?;
@@ -56,8 +56,8 @@ impl PerSessionPool {
         Ok(keeper)
     }
 
-    /// Notes what a client wants of its connection, also before it has one. Returns its keeper, which
-    /// is to bring that about.
+    /// Sets a client's demand on its connection, even before it has one. Returns the supervisor,
+    /// which the caller must reconcile.
     pub(super) fn set_demand(
         &self,
         owner: Option<&SessionOwner>,
@@ -80,17 +80,17 @@ impl PerSessionPool {
         }
     }
 
-    /// Returns the keeper of the connection of `owner`, if it has one.
+    /// Returns the supervisor for `owner`, if there is one.
     pub(super) fn known(&self, owner: Option<&SessionOwner>) -> Option<Arc<Supervisor>> {
         self.clients().keepers.get(&owner?.key).cloned()
     }
 
-    /// Returns every keeper.
+    /// Returns all supervisors.
     pub(super) fn supervisors(&self) -> Vec<Arc<Supervisor>> {
         self.clients().keepers.values().cloned().collect()
     }
 
-    /// Takes the keeper of a client that has gone.
+    /// Removes the supervisor of a client that has disconnected.
     pub(super) fn remove(&self, owner: &SessionOwner) -> Option<Arc<Supervisor>> {
         let mut clients = self.clients();
         clients.wants.remove(&owner.key);
@@ -98,8 +98,8 @@ impl PerSessionPool {
     }
 
     fn clients(&self) -> MutexGuard<'_, Clients> {
-        // Held for statements on plain data. Sessions are looked at while it is held, so it is never
-        // taken by who holds one of those.
+        // Held only for statements on plain data. Session locks are taken while it is held, so a
+        // holder of a session lock must never take it.
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,15 +1,15 @@
-//! A bounded number of seats, and the queue for them.
+//! A bounded number of permits, and the queue for them.
 //!
 //! ```text
-//!  ask ──▶ a seat is free and nobody waits? ──▶ seated
+//!  ask ──▶ a permit is free and the queue is empty? ──▶ granted
 //!              │ no
 //!              ▼
-//!            queue ──▶ the next holder when a seat is given back ──▶ seated
-//!                 └──▶ has waited for `reserve_after`, and there is a reserve ──▶ seated
+//!            queue ──▶ a permit is returned, and the ticket is next ──▶ granted
+//!                 └──▶ has waited for `reserve_after`, and the reserve is free ──▶ granted
 //! ```
 //!
-//! The queue is served round-robin over holders, and in its order inside each ([`FairQueue`]).
-//! Pure: time comes in as an argument.
+//! The queue is round-robin over holders and first-in, first-out within each ([`FairQueue`]). Pure:
+//! the caller passes the time.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -20,80 +20,80 @@ use crate::{
     share::{FairQueue, QueueTicket},
 };
 
-/// How many seats there are.
+/// The number of permits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PermitLimits {
-    /// For everybody.
+    /// The permits for all requests.
     pub(super) size: usize,
-    /// For those who have waited.
+    /// The extra permits for requests that have waited.
     pub(super) reserve: usize,
-    /// For how long they must have.
+    /// The waiting time before a request may use the reserve.
     pub(super) reserve_after: Duration,
 }
 
-/// The seats and the queue.
+/// The permits and the queue.
 #[derive(Debug)]
 pub(super) struct PermitQueue {
     bounds: PermitLimits,
     n_taken: usize,
     queue: FairQueue<()>,
-    /// Since when each waits, by the numbers of their tickets: the first has waited the longest.
+    /// The start of each wait, by ticket number: the first entry has waited longest.
     since: BTreeMap<u64, Instant>,
 }
 
-/// The answer to who asks for a seat.
+/// The reply to a request for a permit.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum PermitReply {
-    /// Here it is.
+    /// The permit is granted.
     Seated,
-    /// There is none yet.
+    /// All permits are taken, and the request is queued.
     Queued(QueueTicket),
 }
 
 impl PermitQueue {
-    /// Returns so many free seats.
+    /// Returns a queue with all permits free.
     pub(super) fn new(bounds: PermitLimits) -> Self {
         Self { bounds, n_taken: 0, queue: FairQueue::default(), since: BTreeMap::new() }
     }
 
-    /// Changes how many there are; nobody has to stand up.
+    /// Changes the limits. Permits that are in use stay valid.
     pub(super) fn set_bounds(&mut self, bounds: PermitLimits) {
         self.bounds = bounds;
     }
 
-    /// Returns how many there are.
+    /// Returns the limits.
     pub(super) fn bounds(&self) -> PermitLimits {
         self.bounds
     }
 
-    /// Returns how many are taken.
+    /// Returns the number of permits in use.
     pub(super) fn n_taken(&self) -> usize {
         self.n_taken
     }
 
-    /// Returns how many wait.
+    /// Returns the number of waiting requests.
     pub(super) fn n_waiting(&self) -> usize {
         self.queue.n_waiting()
     }
 
-    /// Returns how many sit although there is no seat for them any more.
+    /// Returns the number of permits in use above the limits.
     pub(super) fn n_surplus(&self) -> usize {
         self.n_taken.saturating_sub(self.bounds.size + self.bounds.reserve)
     }
 
-    /// Returns the holder that sits next.
+    /// Returns the ticket that gets the next permit.
     pub(super) fn next(&self) -> Option<QueueTicket> {
         self.queue.next_ticket()
     }
 
-    /// Tells whether the account of `holder` has more than an equal share of the seats.
+    /// Returns whether the account of `holder` has more than an equal share of the permits.
     pub(super) fn is_above_share(&self, holder: Holder) -> bool {
-        // One more for what all clients share.
+        // Plus one for the connections that all clients share.
         let n_accounts = self.queue.n_accounts() + 1;
         self.queue.n_of_account(holder) * n_accounts > self.bounds.size
     }
 
-    /// Asks for a seat.
+    /// Asks for a permit.
     pub(super) fn ask(&mut self, holder: Holder, now: Instant) -> PermitReply {
         if self.queue.n_waiting() == 0 && self.n_taken < self.bounds.size {
             self.n_taken += 1;
@@ -107,7 +107,7 @@ impl PermitQueue {
         PermitReply::Queued(ticket)
     }
 
-    /// Takes the seat of `holder` back.
+    /// Takes back a permit of `holder`.
     pub(super) fn release(&mut self, holder: Holder) {
         self.n_taken = self.n_taken.saturating_sub(1);
         if is_counted(holder) {
@@ -115,13 +115,13 @@ impl PermitQueue {
         }
     }
 
-    /// Takes out one that waits no longer; `false` when it was seated meanwhile.
+    /// Removes a request from the queue. Returns `false` if it has got a permit meanwhile.
     pub(super) fn leave(&mut self, ticket: QueueTicket) -> bool {
         self.since.remove(&ticket.number());
         self.queue.remove(ticket).is_some()
     }
 
-    /// Seats those that may sit now, and returns them in their order.
+    /// Grants the free permits, and returns the tickets in order.
     pub(super) fn seat(&mut self, now: Instant) -> Vec<QueueTicket> {
         let mut seated = Vec::new();
         while let Some((_, since)) = self.since.first_key_value() {
@@ -142,8 +142,8 @@ impl PermitQueue {
     }
 }
 
-/// Tells whether the seats of `holder` count against it. A connection that all clients share counts
-/// for none of them.
+/// Returns whether the permits of `holder` count against it. A connection that all clients share
+/// counts for none of them.
 fn is_counted(holder: Holder) -> bool {
     holder.account != Account::Service
 }
@@ -243,8 +243,8 @@ mod tests {
     }
 
     proptest! {
-        /// Never more sit than there are seats, the queue is served in its order, and nobody waits
-        /// beside a free seat.
+        /// No more permits are granted than exist, the queue is served in order, and no request
+        /// waits while a permit is free.
         #[test]
         fn seats_are_neither_lost_nor_made(
             size in 1_usize..4,

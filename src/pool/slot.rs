@@ -1,4 +1,4 @@
-//! One declared server's place in the pool: its connections, however many its sharing takes.
+//! One declared server's place in the pool, with the connections that its sharing mode needs.
 
 use std::{
     future::pending,
@@ -40,13 +40,13 @@ pub struct ServerSlot {
     connections: Connections,
     hints: ToolHints,
     finished: FinishedTasks,
-    /// The slot of the same server as a reload has declared it anew.
+    /// The slot that replaced this one after a reload changed the server.
     successor: OnceLock<Arc<Self>>,
 }
 
 #[derive(Debug)]
 enum Connections {
-    /// One for everybody.
+    /// One for all clients.
     Shared(Arc<Supervisor>),
     /// One for each request.
     Exclusive(Arc<ExclusivePool>),
@@ -54,20 +54,20 @@ enum Connections {
     Owned(Arc<PerSessionPool>),
 }
 
-/// A connection for one request; it may be another one the next time.
+/// A connection for one request. The next request may get another one.
 #[derive(Debug)]
 pub struct ConnectionLease {
     /// The connection.
     pub connection: Arc<Connection>,
-    /// Keeps it in use until the request is over.
+    /// Keeps the connection in use until the request ends.
     _held: Held,
 }
 
 #[derive(Debug)]
 enum Held {
-    /// With others.
+    /// Shared with other requests.
     Claim { _claim: Option<ConnectionClaim> },
-    /// Alone.
+    /// Exclusive.
     Checkout { _checkout: Checkout },
 }
 
@@ -86,7 +86,7 @@ impl ServerSlot {
             SharingMode::Session { max_connections } => {
                 Some(PermitAdmission::of_one(max_connections))
             }
-            // Requests wait for these in [`ExclusivePool`].
+            // [`ExclusivePool`] has its own queue.
             SharingMode::Shared | SharingMode::Exclusive { .. } => None,
         };
         let leaving = CancellationToken::new();
@@ -125,40 +125,40 @@ impl ServerSlot {
         &self.origin.name
     }
 
-    /// Returns how many times the server was connected.
+    /// Returns the number of connections made to the server.
     pub fn generation(&self) -> u64 {
         self.origin.generation.load(Ordering::Relaxed)
     }
 
-    /// Returns the number of the dial that is under way, or else of the last one.
+    /// Returns the number of the current connection attempt, or of the last one.
     pub fn attempts(&self) -> u64 {
         self.origin.attempts.load(Ordering::Relaxed)
     }
 
-    /// Returns how many connections to the server were lost.
+    /// Returns the number of lost connections.
     pub fn n_lost(&self) -> u64 {
         self.origin.losses.load(Ordering::Relaxed)
     }
 
-    /// Returns what decides whether a request may reach the server now.
+    /// Returns the gate that decides whether a request may reach the server now.
     pub fn gate(&self) -> &Arc<BreakerGate> {
         &self.origin.gate
     }
 
-    /// Returns what the server has said about its tools, on whichever connection.
+    /// Returns the tool hints that the server has given on any of its connections.
     pub fn hints(&self) -> &ToolHints {
         &self.hints
     }
 
-    /// Returns the tasks that were finished before their clients knew of them.
+    /// Returns the tasks that finished before their clients knew of them.
     pub fn finished(&self) -> &FinishedTasks {
         &self.finished
     }
 
-    /// Returns what of the server's tasks a client is told that is known from request to request.
+    /// Returns the task capability to announce to a client that metamcp recognises across requests.
     pub fn tasks(&self) -> TaskCapability {
         match &self.connections {
-            // The next request goes, or may go, to another process.
+            // The next request may go to another process.
             _ if self.declared().lifecycle == LifecycleConfig::Ephemeral => TaskCapability::Nothing,
             Connections::Exclusive(_) => TaskCapability::Nothing,
             Connections::Shared(_) => TaskCapability::ById,
@@ -166,42 +166,41 @@ impl ServerSlot {
         }
     }
 
-    /// Returns the slot that has taken the place of this one, if a reload has changed the server.
+    /// Returns the slot that replaced this one, if a reload has changed the server.
     pub fn successor(&self) -> Option<&Arc<Self>> {
         self.successor.get()
     }
 
-    /// Notes what has taken the place of this one. Before it is closed, so that whoever is turned
-    /// away knows where to go.
+    /// Records the slot that replaces this one. The caller does so before it closes this slot, so
+    /// that a rejected request can find the successor.
     pub(super) fn set_successor(&self, successor: Arc<Self>) {
         let _once = self.successor.set(successor);
     }
 
-    /// Returns what the configuration says about the server.
+    /// Returns the server's configuration.
     pub fn declared(&self) -> &ServerConfig {
         &self.origin.declared
     }
 
-    /// Tells whether a client always has the same connection, so that there is something that can
-    /// notify it.
+    /// Returns whether a client always uses the same connection, so that a server can notify it.
     pub fn has_fixed_connection(&self) -> bool {
         !matches!(self.connections, Connections::Exclusive(_))
     }
 
-    /// Tells whether each client has a connection of its own.
+    /// Returns whether each client has its own connection.
     pub fn is_per_session(&self) -> bool {
         matches!(self.connections, Connections::Owned(_))
     }
 
-    /// Returns a connection for a request of metamcp itself, as [`ServerSlot::lease_for`] does.
+    /// Leases a connection for a request of metamcp itself, like [`ServerSlot::lease_for`].
     ///
     /// # Errors
     ///
-    /// As [`ServerSlot::lease_for`].
+    /// Those of [`ServerSlot::lease_for`].
     ///
     /// # Cancel safety
     ///
-    /// Safe: the dial goes on for the others.
+    /// Cancel safe: the connection attempt continues for the other waiters.
     pub async fn lease(
         &self,
         owner: Option<&SessionOwner>,
@@ -210,19 +209,18 @@ impl ServerSlot {
         self.lease_for(Holder::SERVICE, owner, until).await
     }
 
-    /// Returns a connection for a request of `owner`, which counts for `holder`, dialling first where
-    /// there is none. However
-    /// many ask at a time for one that they share, the server is dialled once. Room for another
-    /// connection, or one that is given back where they are checked out, is waited for until
-    /// `until`; a dial that has begun as long as it takes.
+    /// Leases a connection for a request of `owner`, counted for `holder`, and connects first if
+    /// there is none. Concurrent callers that share a connection cause one attempt. Until `until`
+    /// it waits for a permit or for a checked-out connection to be returned. It waits for a started
+    /// attempt as long as that takes.
     ///
     /// # Errors
     ///
-    /// [`SlotError`] when there is none; a dial fails for everybody who waited for it.
+    /// [`SlotError`] if there is no connection. A failed attempt fails for every waiter.
     ///
     /// # Cancel safety
     ///
-    /// Safe: the dial goes on for the others.
+    /// Cancel safe: the connection attempt continues for the other waiters.
     pub async fn lease_for(
         &self,
         holder: Holder,
@@ -244,13 +242,13 @@ impl ServerSlot {
         Ok(ConnectionLease { connection, _held: Held::Claim { _claim: claim } })
     }
 
-    /// Returns a connection for a request of `owner` if there is one that need not be waited for.
+    /// Leases a connection for a request of `owner` if one is available without waiting.
     pub fn ready(&self, owner: Option<&SessionOwner>) -> Option<ConnectionLease> {
         let (connection, claim) = self.standing(owner)?.claim()?;
         Some(ConnectionLease { connection, _held: Held::Claim { _claim: Some(claim) } })
     }
 
-    /// Returns the connection that a request of `owner` would most likely get, if there is one.
+    /// Returns the connection that a request of `owner` would most likely get, if any.
     pub fn live(&self, owner: Option<&SessionOwner>) -> Option<Arc<Connection>> {
         match &self.connections {
             Connections::Exclusive(exclusive) => exclusive.live(),
@@ -258,12 +256,12 @@ impl ServerSlot {
         }
     }
 
-    /// Tells what is wanted of the state that the connection of `owner` has only once, and brings
-    /// it about where there is a connection; the next one is told otherwise.
+    /// Sets the desired state of the connection of `owner` and reconciles it. Without a connection,
+    /// the next connection applies it.
     ///
     /// # Cancel safety
     ///
-    /// Safe: it is brought about by the next change or connection.
+    /// Cancel safe: the next change or connection completes it.
     pub async fn set_demand(
         &self,
         owner: Option<&SessionOwner>,
@@ -274,7 +272,7 @@ impl ServerSlot {
         }
     }
 
-    /// As [`ServerSlot::set_demand`], in the background.
+    /// Does the same as [`ServerSlot::set_demand`], in the background.
     pub fn set_demand_in_background(
         &self,
         owner: Option<&SessionOwner>,
@@ -300,21 +298,21 @@ impl ServerSlot {
         }
     }
 
-    /// Returns the error object, as JSON text, with which the server refused to have the resource
-    /// `uri` watched.
+    /// Returns the error object, as JSON text, with which the server refused a subscription to
+    /// `uri`.
     pub fn refusal(&self, owner: Option<&SessionOwner>, uri: &str) -> Option<String> {
         self.standing(owner)?.refusal(uri)
     }
 
-    /// Notes that clients were told something without the server, which was not there, so that they
-    /// are told to ask again once it is.
+    /// Records that clients got an answer without this unavailable server, so that it sends them
+    /// `list_changed` once it is connected.
     pub fn note_omitted(&self) {
         if let Connections::Shared(keeper) = &self.connections {
             keeper.note_omitted();
         }
     }
 
-    /// Returns for how long the connection of `owner` has been in the making, if it is.
+    /// Returns how long the connection attempt for `owner` has been in progress, if there is one.
     pub fn connecting_for(&self, owner: Option<&SessionOwner>) -> Option<Duration> {
         match &self.connections {
             Connections::Exclusive(exclusive) => {
@@ -346,7 +344,7 @@ impl ServerSlot {
         }
     }
 
-    /// Closes the connection of a client that has gone.
+    /// Closes the connection of a client that has disconnected.
     pub(super) fn release(&self, owner: &SessionOwner) {
         if let Connections::Owned(owned) = &self.connections
             && let Some(keeper) = owned.remove(owner)
@@ -365,12 +363,12 @@ impl ServerSlot {
         }
     }
 
-    /// Waits until an attempt of the dial for `owner` has failed, and another one follows: for ever where
-    /// each request may have a connection of its own.
+    /// Waits until an attempt to connect for `owner` has failed and another attempt follows. Never
+    /// returns where each request may have its own connection.
     ///
     /// # Cancel safety
     ///
-    /// Safe.
+    /// Cancel safe.
     pub async fn absent(&self, owner: Option<&SessionOwner>) {
         match self.standing(owner) {
             Some(keeper) => keeper.absent().await,
@@ -378,9 +376,8 @@ impl ServerSlot {
         }
     }
 
-    /// Tells whether these lists are those of the connection that a request of `owner` would most
-    /// likely get. Where there is none because nobody has used it, what is known of the server
-    /// still holds.
+    /// Returns whether these lists belong to the connection that a request of `owner` would most
+    /// likely get. The lists of a connection that was closed because it was idle stay valid.
     pub fn has(&self, lists: &Arc<ListRevisions>, owner: Option<&SessionOwner>) -> bool {
         if let Some(connection) = self.live(owner) {
             return Arc::ptr_eq(connection.lists(), lists);
@@ -395,8 +392,8 @@ impl ServerSlot {
         }
     }
 
-    /// Tells whether a connection that a request of `owner` could have got was closed by us because
-    /// nobody used it, so that its end says nothing about the server.
+    /// Returns whether metamcp closed a connection for `owner` because it was idle, so that its end
+    /// does not say anything about the server.
     pub fn is_closed_idle(&self, owner: Option<&SessionOwner>) -> bool {
         let is_put_away = |keeper: &Arc<Supervisor>| keeper.status().is_put_away;
         match &self.connections {
@@ -407,18 +404,19 @@ impl ServerSlot {
         }
     }
 
-    /// Starts a dial unless there is a connection or a dial already.
+    /// Starts to connect unless there is a connection or an attempt already.
     pub(super) fn start_connecting(&self) {
         if let Connections::Shared(keeper) = &self.connections {
             keeper.start_connecting();
         }
     }
 
-    /// Lets running requests finish for at most `patience` and closes the slot for good.
+    /// Lets running requests finish for at most `patience`, then closes the slot for good.
     ///
     /// # Cancel safety
     ///
-    /// Dropped halfway, the slot takes no requests but keeps its connections until the runtime ends.
+    /// If dropped halfway, the slot takes no requests but keeps its connections until the runtime
+    /// ends.
     pub(super) async fn close(&self, patience: Duration) {
         self.origin.leaving.cancel();
         if let Connections::Exclusive(exclusive) = &self.connections {
@@ -437,7 +435,8 @@ impl ServerSlot {
         }
     }
 
-    /// Returns the last lines that its children wrote to standard error, for operators only.
+    /// Returns the last lines that the server's children wrote to standard error, for operators
+    /// only.
     pub fn error_lines(&self) -> Vec<String> {
         let mut lines: Vec<String> =
             self.keepers().iter().flat_map(|keeper| keeper.error_lines()).collect();
@@ -462,7 +461,7 @@ impl ServerSlot {
         ];
         let state = match () {
             () if self.origin.closing.is_cancelled() => LifecycleState::Closed,
-            // One that was never needed is idle too.
+            // A server that was never needed is idle too.
             () => states.into_iter().find(|state| is_any(*state)).unwrap_or(LifecycleState::Idle),
         };
         let profile = live.first().and_then(|connection| connection.profile());

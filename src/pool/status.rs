@@ -1,4 +1,4 @@
-//! What the pool tells about itself.
+//! The pool's status.
 
 use std::fmt;
 
@@ -9,69 +9,69 @@ use crate::{
     breaker::BreakerSnapshot, config::StartPolicy, connection::ConnectionTraffic, name::ServerName,
 };
 
-/// One server as status output shows it.
+/// The status of one server.
 #[derive(Clone, Debug, Serialize)]
 pub struct SlotStatus {
     /// Its name.
     pub name: ServerName,
     /// `idle`, `connecting`, `active`, `failed` or `closed`.
     pub state: LifecycleState,
-    /// `stdio`, `http`, or `sse` while it is connected over that.
+    /// `stdio` or `http`, or `sse` while it is connected over SSE.
     pub transport: &'static str,
     /// `shared`, `exclusive` or `session`.
     pub sharing: &'static str,
-    /// It is to be connected, and is not.
+    /// It should be connected and is not.
     #[serde(skip)]
     pub is_missing: bool,
-    /// How many connections there are.
+    /// The number of connections.
     pub connections: usize,
-    /// How many of its connections wait for room.
+    /// The number of its connections that wait for a permit.
     pub waiting: usize,
-    /// How many times it was connected.
+    /// The number of connections made so far.
     pub generation: u64,
-    /// The process id of a spawned child, of the first where there are several.
+    /// The process id of a spawned child, of the first if there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
     /// The process ids of all spawned children.
     #[serde(skip)]
     pub pids: Vec<u32>,
-    /// `legacy` or `modern`: whether it shakes hands.
+    /// `legacy` (with a handshake) or `modern` (without).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub era: Option<&'static str>,
-    /// The protocol version that it is spoken to in.
+    /// The protocol version in use with the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub protocol_version: Option<String>,
-    /// Why the last attempt to connect failed, or the last connection ended by itself.
+    /// The reason why the last attempt failed, or why the last connection ended by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
-    /// Whether requests reach it.
+    /// The state of the breaker.
     pub breaker: BreakerSnapshot,
-    /// Numbers of the connections, all together.
+    /// The traffic of all its connections together.
     #[serde(flatten)]
     pub traffic: ConnectionTraffic,
-    /// When it is to be connected.
+    /// The declared start policy.
     pub start: StartPolicy,
 }
 
-/// The connections of one server, for those who wait for one of theirs.
+/// The connections of one server, for error messages to waiting requests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ServerConnections {
     /// The server.
     pub server: ServerName,
-    /// How many connections it has, those that are being made included.
+    /// The number of connections, including those that are connecting.
     pub connections: usize,
-    /// How many of these are in use.
+    /// The number of these that are in use.
     pub active: usize,
-    /// How many requests hold them.
+    /// The number of requests that hold them.
     pub requests: usize,
-    /// How many connections are being made.
+    /// The number of connections that are connecting.
     pub connecting: usize,
-    /// How many are being closed.
+    /// The number that are closing.
     pub closing: usize,
 }
 
 impl ServerConnections {
-    /// Returns one that has no connection.
+    /// Returns an entry without connections.
     pub(super) fn none(server: ServerName) -> Self {
         Self { server, connections: 0, active: 0, requests: 0, connecting: 0, closing: 0 }
     }
@@ -106,27 +106,27 @@ impl fmt::Display for ServerConnections {
     }
 }
 
-/// The pool as a whole, for status output.
+/// The status of the pool as a whole.
 #[derive(Clone, Debug, Serialize)]
 pub struct PoolStatus {
-    /// How many connections there may be.
+    /// The maximum number of connections.
     pub size: usize,
-    /// How many more for those who have waited.
+    /// The number of reserve connections for requests that have waited.
     pub reserve_size: usize,
-    /// How many are kept although nobody uses them.
+    /// The number of connections to keep although they are idle.
     pub min_size: usize,
-    /// How many there are, those that are being made or closed included.
+    /// The number of connections, including those that are connecting or closing.
     pub connections: usize,
-    /// How many of these serve a request.
+    /// The number of these in use.
     pub active: usize,
-    /// How many of these serve none.
+    /// The number of these that are idle.
     pub idle: usize,
-    /// How many connections wait for room.
+    /// The number of connections that wait for a permit.
     pub waiting: usize,
-    /// How many made room for others so far.
+    /// The number of connections evicted so far.
     pub evicted: u64,
-    /// How many were closed so far because nobody used them.
+    /// The number of connections closed so far because of the idle timeout.
     pub swept: u64,
-    /// How many changes of state were refused so far; each one is a fault of ours.
+    /// The number of refused state transitions so far. Each one is a bug in metamcp.
     pub illegal_transitions: u64,
 }

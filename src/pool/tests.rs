@@ -1,4 +1,4 @@
-//! The pool with servers that are tasks, in virtual time.
+//! Tests of the pool with in-process servers, in virtual time.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -23,7 +23,7 @@ const MS: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// A pool of servers that are called as they are declared.
+/// A pool of in-process servers.
 struct Rig {
     pool: Pool,
     servers: Arc<InProcessLauncher>,
@@ -56,7 +56,7 @@ impl Rig {
         time::sleep(MS).await;
     }
 
-    /// Asks for a connection in the background, for at most `patience`.
+    /// Requests a connection in the background, for at most `patience`.
     fn ask(
         &self,
         name: &str,
@@ -123,7 +123,7 @@ fn kept(name: &str) -> (&str, config::ServerConfig) {
     })
 }
 
-/// Asks in vain for a server that is missing until its breaker trips.
+/// Requests a missing server until its breaker trips.
 async fn trip(slot: &ServerSlot) {
     for _ in 0..defaults::FAILURE_THRESHOLD {
         let permit = slot.gate().admit(Holder::SERVICE).expect("it has not tripped");
@@ -132,14 +132,14 @@ async fn trip(slot: &ServerSlot) {
     }
 }
 
-/// Returns what comes of `work`, and how long it took.
+/// Returns the result of `work`, and its duration.
 async fn timed<T>(work: impl Future<Output = T>) -> (T, Duration) {
     let begin = Instant::now();
     let done = work.await;
     (done, begin.elapsed())
 }
 
-/// Lets everything happen that needs no time.
+/// Lets all tasks run that need no time.
 async fn settle() {
     for _ in 0..200 {
         yield_now().await;
@@ -198,14 +198,14 @@ async fn one_that_was_put_away_is_connected_again_when_it_is_needed() {
 async fn an_idle_server_that_clings_is_ended_at_once_where_somebody_waits() {
     let rig = Rig::new(size(1), &[lazy("a"), lazy("b")]);
     rig.server("a").set_behaviour(ServerBehaviour::Clings);
-    // It is put away when its time is over, and used again meanwhile.
+    // It is closed at its idle timeout, and used again meanwhile.
     rig.touch("a").await;
     time::sleep(5 * MINUTE).await;
     let (again, waited) = timed(rig.lease("a")).await;
     assert!(waited < 2 * SECOND, "{waited:?}");
     drop(again);
 
-    // It makes room for another one.
+    // It is evicted for another server.
     let (_other, waited) = timed(rig.lease("b")).await;
     assert!(waited < 2 * SECOND, "{waited:?}");
 }
@@ -378,7 +378,7 @@ async fn who_does_not_wait_any_more_is_given_no_room() {
     c.await.expect("no panic").expect("a connection");
     assert_eq!(rig.server("b").n_launches(), 0);
 
-    // Whoever asks for it again is served.
+    // A new request for it is served.
     rig.touch("b").await;
     assert_eq!(rig.server("b").n_launches(), 1);
 }
@@ -419,7 +419,7 @@ async fn who_asks_while_the_last_process_leaves_is_told_of_the_lack_of_room() {
     let asked = Instant::now();
     let other = rig.ask("b", MINUTE);
     settle().await;
-    // Its dial begins with the end of the last process, which takes longer than this may wait.
+    // Its attempt begins with the end of the last process, which takes longer than this may wait.
     let refused = rig.ask("a", SECOND).await.expect("no panic").expect_err("there is no room");
     assert!(matches!(refused, SlotError::Exhausted { .. }), "{refused}");
     assert!(asked.elapsed() < 2 * SECOND, "{:?}", asked.elapsed());
@@ -531,11 +531,11 @@ async fn who_inherits_a_connection_leaves_no_room_for_one_more_than_there_may_be
     let rig = Rig::new(size(5), &[exclusive]);
     let lease = rig.lease("a").await;
     rig.server("a").set_behaviour(ServerBehaviour::Hangs);
-    // It begins to dial, and is given what was given back.
+    // It begins to connect, and gets the returned connection.
     let heir = rig.ask("a", MINUTE);
     settle().await;
     drop(lease);
-    // This one comes before the other has seen what it was given.
+    // This request comes before the other one has seen its connection.
     let slot = rig.slot("a");
     let next = slot.lease(None, Instant::now() + MINUTE);
     assert!(time::timeout(SECOND, next).await.is_err());
@@ -572,7 +572,7 @@ async fn a_kept_server_whose_first_dial_failed_is_tried_again_and_again() {
     assert_eq!((rig.state("a"), rig.server("a").n_launches()), (LifecycleState::Failed, 1));
     assert!(rig.slot("a").status().is_missing);
 
-    // 1 + 2 + 4 + … s: between 1 and 2 minutes after the start, one each.
+    // Pauses of 1 + 2 + 4 + … s: between 1 and 2 minutes after the start, then one a minute.
     time::sleep(4 * MINUTE).await;
     let n_launches = rig.server("a").n_launches();
     assert!((8..=14).contains(&n_launches), "{n_launches}");
@@ -580,7 +580,7 @@ async fn a_kept_server_whose_first_dial_failed_is_tried_again_and_again() {
     time::sleep(MINUTE + SECOND).await;
     assert_eq!((rig.state("a"), rig.living(&["a"])), (LifecycleState::Idle, vec![1]));
 
-    // It was there long enough for the pauses to begin anew.
+    // It was connected long enough for the pauses to start over.
     let n_launches = rig.server("a").n_launches();
     time::sleep(defaults::STABLE_AFTER).await;
     rig.server("a").kill();
@@ -664,7 +664,7 @@ async fn a_connection_that_a_request_has_made_is_no_answer_to_a_probe() {
     let (server, slot) = (rig.server("a"), rig.slot("a"));
     server.set_behaviour(ServerBehaviour::Missing);
     trip(&slot).await;
-    // The dial in the background waits for the end of the cooldown.
+    // The background attempt waits for the end of the cooldown.
     time::sleep(10 * SECOND).await;
     server.set_behaviour(ServerBehaviour::Good);
     rig.touch("a").await;
@@ -790,12 +790,11 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever is asked, given back, killed, broken, watched and reloaded in whatever order: no
-    /// change of state is refused, there are never more processes than there was room for, nobody
-    /// waits for ever, and in the end nothing is left.
+    /// Any sequence of requests, releases, failures and reloads refuses no transition and exceeds
+    /// no limit. No request waits forever, and nothing is left in the end.
     #[test]
     fn whatever_happens_the_pool_keeps_its_bounds(steps in steps(), n_seats in 2_usize..5) {
-        // The last one three times: it has three clients.
+        // The last name three times: it has three clients.
         const NAMES: [&str; 8] =
             ["lazy", "other", "ephemeral", "exclusive", "kept", "session", "session", "session"];
         const SERVERS: &[&str] = NAMES.split_at(6).0;
@@ -830,7 +829,7 @@ proptest! {
                     Step::Kill(server) => rig.server(NAMES[server]).kill(),
                     Step::Behave(server, manner) => rig.server(NAMES[server]).set_behaviour(manner),
                     Step::Reload { n_seats, min } => {
-                        // Nobody has to stand up.
+                        // Permits that are in use stay valid.
                         room = rig.pool.status().connections.max(n_seats + 1) - 1;
                         let config = config(rules(n_seats, min), &all);
                         rig.pool.apply(&ServerDiff::default(), &config, MINUTE);
@@ -855,7 +854,7 @@ proptest! {
                 prop_assert!(rig.living(&["session"])[0] <= 2);
                 prop_assert!(rig.pool.status().connections <= room + 1);
             }
-            // Everybody is answered, with a connection or in words.
+            // Every request ends, with a connection or an error.
             for one in asked {
                 let answered = time::timeout(10 * MINUTE, one).await;
                 prop_assert!(answered.is_ok(), "somebody waits for ever");
@@ -870,7 +869,7 @@ proptest! {
     }
 }
 
-/// Gives a lease back, or gives up waiting for it.
+/// A request that a test can end: it returns the lease, or cancels the wait.
 trait Giving {
     async fn abort_or_drop(self);
 }

@@ -1,8 +1,8 @@
-//! What a server says about its tools: which of them may be called twice, which are called as tasks
-//! or not at all, and which arguments of theirs travel in headers as well.
+//! A server's hints about its tools: the repeatable ones, those that require a task, and the
+//! arguments to mirror in headers.
 //!
-//! It is read from lists that pass by, and outlives the connection that they came on: whether a call
-//! may be sent again is asked when the connection has gone.
+//! The hints come from the lists that metamcp relays, and outlive the connection: a retry needs
+//! them after the connection has gone.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-/// The tools of a server with something to say of them, as far as its lists were read.
+/// The hints about a server's tools, from the lists that were read.
 #[derive(Debug, Default)]
 pub struct ToolHints(Mutex<Option<Known>>);
 
@@ -29,7 +29,7 @@ struct Known {
 }
 
 impl ToolHints {
-    /// Takes note of a page of `tools/list`, the text of its result. The first page begins anew.
+    /// Learns from a page of `tools/list`, the text of its result. The first page starts over.
     pub fn learn(&self, result: &str, is_first: bool) {
         let repeatable = connection::repeatable_tools(result);
         let demanding = task::demanding_tools(result);
@@ -48,24 +48,24 @@ impl ToolHints {
         }
     }
 
-    /// Tells whether the server says that calling `tool` twice does no more than calling it once;
-    /// nothing where no list was read.
+    /// Returns whether the server declares that calling `tool` twice has no further effect, or
+    /// `None` before a list was read.
     pub fn is_repeatable(&self, tool: &str) -> Option<bool> {
         self.known().as_ref().map(|known| known.repeatable.contains(tool))
     }
 
-    /// Tells whether a list of the tools was read.
+    /// Returns whether a tool list was read.
     pub fn is_read(&self) -> bool {
         self.known().is_some()
     }
 
-    /// Tells whether `tool` is called as a task or not at all, as far as lists were read.
+    /// Returns whether `tool` must be called as a task, according to the lists that were read.
     pub fn demands_task(&self, tool: &str) -> bool {
         self.known().as_ref().is_some_and(|known| known.demanding.contains(tool))
     }
 
-    /// Returns the arguments of the first tool that `is_meant`, of those with any, that travel in
-    /// headers as well.
+    /// Returns the arguments to mirror in headers, of the first tool with any that `is_meant`
+    /// accepts.
     pub fn mirrored(&self, is_meant: impl Fn(&str) -> bool) -> Vec<HeaderParameter> {
         let known = self.known();
         let marked = known.iter().flat_map(|known| &known.mirrored);
@@ -74,7 +74,7 @@ impl ToolHints {
     }
 
     fn known(&self) -> MutexGuard<'_, Option<Known>> {
-        // Held for single statements on plain data.
+        // Held only for single statements on plain data.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,11 +1,11 @@
-//! MCP Apps: tools with a page of their server in which a client shows their results.
+//! MCP Apps: tools whose server provides a page in which a client shows their results.
 //!
 //! A server lists its pages as resources `ui://…`, and a tool names its page in `_meta.ui`. Source:
-//! SEP-1865, "MCP Apps", in its version of 2026-01-26.
+//! SEP-1865, "MCP Apps", version of 2026-01-26.
 //!
-//! Two servers may have a page of the same URI. Where the lists of several servers are one, a URI has the
-//! name of its server in front: `ui://time/page.html` of the server `clock` is
-//! `ui://clock/time/page.html`. Pure.
+//! Two servers may have pages with the same URI. Where lists of servers are merged, a page's URI is
+//! prefixed with the server's name: `ui://time/page.html` of the server `clock` becomes
+//! `ui://clock/time/page.html`.
 
 use std::ops::Range;
 
@@ -18,23 +18,23 @@ use super::{
     jsonrpc::{MessagePart, span_in},
 };
 
-/// The extension in the capabilities of a client.
+/// The name of the extension in a client's capabilities.
 pub const EXTENSION: &str = "io.modelcontextprotocol/ui";
 
-/// The capabilities of a client that shows pages and can be asked nothing, JSON text.
+/// The capabilities, as JSON text, of a client that shows pages and answers no requests.
 pub const CAPABILITIES: &str =
     r#"{"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["text/html;profile=mcp-app"]}}}"#;
 
 const SCHEME: &str = "ui://";
 
-/// Tells whether a client with these capabilities, JSON text, shows pages.
+/// Returns whether a client with these capabilities, given as JSON text, shows pages.
 pub fn takes_apps(capabilities: &str) -> bool {
     let extensions = ObjectMembers::one(capabilities, "extensions").and_then(ObjectMembers::read);
     extensions.is_some_and(|extensions| extensions.get(EXTENSION).is_some())
 }
 
-/// Tells whether a tool, JSON text, is there for pages and not for models. A client that shows no pages
-/// has no use for it.
+/// Returns whether a tool, given as JSON text, is meant for pages and not for models. Clients that
+/// show no pages cannot use it.
 pub fn is_app_only(tool: &str) -> bool {
     #[derive(Deserialize)]
     struct Tool {
@@ -49,38 +49,38 @@ pub fn is_app_only(tool: &str) -> bool {
         visibility: Vec<String>,
     }
     let is_for = |tool: &Tool, whom| tool._meta.ui.visibility.iter().any(|who| who == whom);
-    // Nearly all tools say nothing of it.
+    // Nearly all tools have no such member.
     tool.contains("\"visibility\"")
         && serde_json::from_str::<Tool>(tool)
             .is_ok_and(|tool| is_for(&tool, "app") && !is_for(&tool, "model"))
 }
 
-/// Tells whether a tool, JSON text, has a page.
+/// Returns whether a tool, given as JSON text, has a page.
 pub fn has_page(tool: &str) -> bool {
     !pages_of(tool).is_empty()
 }
 
-/// Returns the URI of a page, or the template of such URIs, as it is called where `server` is one of
-/// several; `None` for all other URIs.
+/// Returns the URI of a page, or its URI template, with the prefix `server`, as merged lists show
+/// it. Returns `None` for all other URIs.
 pub fn exposed(server: &str, uri: &str) -> Option<String> {
     uri.strip_prefix(SCHEME).map(|page| format!("{SCHEME}{server}/{page}"))
 }
 
-/// Returns the server and its own URI of what [`exposed`] may have returned.
+/// Splits a URI that [`exposed`] may have returned into the server and the server's own URI.
 pub fn split(uri: &str) -> Option<(&str, String)> {
     let (server, page) = uri.strip_prefix(SCHEME)?.split_once('/')?;
     Some((server, format!("{SCHEME}{page}")))
 }
 
-/// Returns a tool of `server`, JSON text, that names its page as it is called where `server` is one of
-/// several; `None` where it has no page. Nothing else changes.
+/// Returns the JSON text of a tool of `server` with the prefixed URI of its page. Nothing else
+/// changes. Returns `None` if the tool has no page.
 pub fn with_exposed_page(server: &str, tool: &str) -> Option<String> {
     let edits = exposed_at(server, tool, pages_of(tool));
     (!edits.is_empty()).then(|| edited(tool, &edits))
 }
 
-/// Returns the answer of `server` to `resources/read` with the URIs of pages as they are called where it
-/// is one of several. Nothing else changes.
+/// Returns the answer of `server` to `resources/read` with the URIs of pages prefixed, as merged
+/// lists show them. Nothing else changes. Returns `None` if it contains no page.
 pub fn with_exposed_contents(server: &str, answer: &Message) -> Option<Message> {
     let result = answer.part(MessagePart::Result)?;
     let contents = all_items(ObjectMembers::one(result, "contents")?, RESULT_BLOCKS_MAX)?;
@@ -89,7 +89,7 @@ pub fn with_exposed_contents(server: &str, answer: &Message) -> Option<Message> 
     (!edits.is_empty()).then(|| answer.with(MessagePart::Result, &edited(result, &edits)))
 }
 
-/// Returns the places in a tool, JSON text, that name its page.
+/// Returns the parts of a tool's JSON text that name its page.
 fn pages_of(tool: &str) -> Vec<&str> {
     #[derive(Deserialize)]
     struct Tool<'a> {
@@ -100,7 +100,7 @@ fn pages_of(tool: &str) -> Vec<&str> {
     struct Meta<'a> {
         #[serde(borrow)]
         ui: Option<&'a RawValue>,
-        /// As it was called before.
+        /// The former name of the member.
         #[serde(borrow, rename = "ui/resourceUri")]
         before: Option<&'a RawValue>,
     }
@@ -120,7 +120,7 @@ fn pages_of(tool: &str) -> Vec<&str> {
     ui.map(|ui| ui.resource_uri).into_iter().chain(before).map(RawValue::get).collect()
 }
 
-/// Returns what these values in `text`, JSON text, become that are URIs of pages, in their order.
+/// Returns the edits of `text` that prefix those of `uris` that name pages, in text order.
 fn exposed_at<'a>(
     server: &str,
     text: &str,

@@ -1,7 +1,6 @@
-//! Batches of protocol version 2025-03-26: several messages in one array, and their answers in
-//! another.
+//! Batches of protocol version 2025-03-26: several messages in one array, answered by one array.
 //!
-//! A member keeps its bytes, as a message that comes alone does.
+//! Each member keeps its bytes, as a single message does.
 
 use std::collections::HashSet;
 
@@ -15,52 +14,52 @@ use super::{
     payloads::method,
 };
 
-/// Messages that came together, at least one of them.
+/// The messages of one batch, at least one.
 #[derive(Debug)]
 pub struct Batch {
     members: Vec<Result<Message, ParseError>>,
 }
 
-/// Why an array is no batch, so that nothing of it is done.
+/// The reason to reject a whole batch.
 #[derive(Debug, thiserror::Error)]
 pub enum BatchError {
-    /// Not JSON at all, or not UTF-8.
+    /// Neither JSON nor UTF-8.
     #[error("not valid JSON: {0}")]
     Json(String),
-    /// It has no members.
+    /// No members.
     #[error("a batch without messages")]
     Empty,
-    /// It has too many.
+    /// Too many members.
     #[error("a batch of {n_members} messages, and there may be {n_max}")]
     TooLong {
-        /// How many it has.
+        /// The number of members.
         n_members: usize,
-        /// How many it may have.
+        /// The largest permitted number.
         n_max: usize,
     },
     /// None of its members is a message.
     #[error("a batch without any message: the first member is {0}")]
     Nothing(ParseError),
-    /// The handshake is among them, and the others would come before its end.
+    /// A handshake among other messages, which would precede its completion.
     #[error("`initialize` in a batch")]
     Initialize,
-    /// Two requests have the same id: nobody could tell their answers apart.
+    /// Two requests with one id, whose answers the client could not tell apart.
     #[error("a batch with two requests whose id is {0}")]
     SameId(String),
 }
 
 impl Batch {
-    /// Tells whether a body is to be read as a batch.
+    /// Returns whether a body must be read as a batch.
     pub fn is_batch(bytes: &[u8]) -> bool {
         bytes.trim_ascii_start().starts_with(b"[")
     }
 
-    /// Reads a batch of at most `n_max` members. A member that is no message does not spoil the
-    /// others. Source: JSON-RPC 2.0, "Batch".
+    /// Reads a batch of at most `n_max` members. An invalid member does not affect the others.
+    /// Source: JSON-RPC 2.0, "Batch".
     ///
     /// # Errors
     ///
-    /// [`BatchError`] when nothing of it can be done.
+    /// [`BatchError`] if the whole batch is rejected.
     pub fn parse(bytes: &Bytes, n_max: usize) -> Result<Self, BatchError> {
         let text =
             std::str::from_utf8(bytes).map_err(|error| BatchError::Json(error.to_string()))?;
@@ -98,7 +97,7 @@ impl Batch {
         Ok(self)
     }
 
-    /// Tells whether anything of it is to be answered: a request, or what is no message.
+    /// Returns whether any member needs an answer: a request or an invalid message.
     pub fn wants_answer(&self) -> bool {
         let is_silent = |member: &Result<Message, ParseError>| {
             member.as_ref().is_ok_and(|message| message.shape() != MessageKind::Request)
@@ -106,13 +105,13 @@ impl Batch {
         !self.members.iter().all(is_silent)
     }
 
-    /// Returns its members in their order: messages, and why others are none.
+    /// Returns the members in their order: messages, or the errors of invalid ones.
     pub fn into_members(self) -> impl Iterator<Item = Result<Message, ParseError>> {
         self.members.into_iter()
     }
 }
 
-/// An id as clients compare it: strings by what they say, numbers by how they are written.
+/// An id as clients compare it: strings by their value, numbers by their spelling.
 #[derive(PartialEq, Eq, Hash)]
 enum Id {
     Text(String),
@@ -126,7 +125,7 @@ fn id(message: &Message) -> Id {
     }
 }
 
-/// Joins the answers to a batch in one array, without a copy of a large one.
+/// Joins the answers to a batch into one array, without copying large ones.
 pub fn merge(answers: impl IntoIterator<Item = ByteChunks>) -> ByteChunks {
     let mut pieces = vec![Bytes::from_static(b"[")];
     for answer in answers {

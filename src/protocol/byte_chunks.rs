@@ -1,20 +1,20 @@
-//! Bytes in pieces, so that a large message is not copied because a few bytes of it change.
+//! Bytes in chunks, so that a small edit does not copy a large message.
 
 use std::{ops::Range, vec};
 
 use bytes::{Bytes, BytesMut};
 use memchr::memmem;
 
-/// Up to this size a message is copied into one piece, in bytes: that is quicker than to write
-/// several pieces.
+/// The largest message, in bytes, that is copied into one chunk. Writing several chunks would be
+/// slower.
 pub(super) const COPIED_MAX: usize = 16 << 10;
 
-/// Bytes that belong together, in their order.
+/// A sequence of bytes in one or more chunks.
 #[derive(Clone, Debug)]
 pub enum ByteChunks {
-    /// They lie together.
+    /// One contiguous chunk.
     One(Bytes),
-    /// They lie in several places.
+    /// Several chunks, in order.
     Many(Vec<Bytes>),
 }
 
@@ -25,7 +25,7 @@ impl From<Bytes> for ByteChunks {
 }
 
 impl ByteChunks {
-    /// Replaces ranges of `bytes`, which come in ascending order and do not overlap.
+    /// Replaces `edits`, non-overlapping ranges in ascending order, in `bytes`.
     pub fn splice<'a>(
         bytes: &Bytes,
         edits: impl Iterator<Item = (Range<usize>, &'a str)> + Clone,
@@ -45,7 +45,7 @@ impl ByteChunks {
         Self::Many(pieces)
     }
 
-    /// Puts something before them and after them.
+    /// Adds bytes before and after the sequence.
     #[must_use]
     pub fn wrapped_in(self, before: &'static [u8], after: &'static [u8]) -> Self {
         let (before, after) = (Bytes::from_static(before), Bytes::from_static(after));
@@ -55,7 +55,7 @@ impl ByteChunks {
         Self::Many(pieces)
     }
 
-    /// Returns their size in bytes.
+    /// Returns the size in bytes.
     pub fn len(&self) -> usize {
         match self {
             Self::One(bytes) => bytes.len(),
@@ -63,12 +63,12 @@ impl ByteChunks {
         }
     }
 
-    /// Tells whether there are none.
+    /// Returns `true` if there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns them in one piece, copied where there are several.
+    /// Returns the bytes as one chunk, and copies them if there are several.
     pub fn join(self) -> Bytes {
         match self {
             Self::One(bytes) => bytes,
@@ -80,8 +80,7 @@ impl ByteChunks {
         }
     }
 
-    /// Tells whether any of them has this text. One that begins in a piece and ends in the next is not
-    /// found.
+    /// Returns whether a chunk contains `text`. A text that spans two chunks is not found.
     pub fn has(&self, text: &[u8]) -> bool {
         match self {
             Self::One(bytes) => memmem::find(bytes, text).is_some(),
@@ -89,7 +88,7 @@ impl ByteChunks {
         }
     }
 
-    /// Tells whether any of them has this byte.
+    /// Returns whether a chunk contains `byte`.
     pub fn contains(&self, byte: u8) -> bool {
         match self {
             Self::One(bytes) => memchr::memchr(byte, bytes).is_some(),
@@ -111,14 +110,14 @@ impl IntoIterator for ByteChunks {
     }
 }
 
-/// Replaces ranges of `bytes`, which come in ascending order and do not overlap, in a copy.
+/// Returns a copy of `bytes` with `edits`, non-overlapping ranges in ascending order, replaced.
 pub fn splice<'a>(
     bytes: &[u8],
     edits: impl Iterator<Item = (Range<usize>, &'a str)> + Clone,
 ) -> Bytes {
     let n_bytes =
         edits.clone().fold(bytes.len(), |sum, (range, text)| sum - range.len() + text.len());
-    // What is left over would cost another allocation.
+    // The exact size: `freeze` would reallocate unused capacity.
     let mut spliced = BytesMut::with_capacity(n_bytes);
     let mut done = 0;
     for (range, text) in edits {

@@ -1,9 +1,9 @@
-//! What a client has said that it can be asked for.
+//! The capabilities that a client declares, and the requests of servers that need them.
 
 use super::{Message, ObjectMembers, payloads::method};
 
-/// Tells whether a client with these capabilities, JSON text, can be asked this. What we do not know
-/// may be asked of any client that can be told from others.
+/// Returns whether a client with these capabilities, given as JSON text, can answer this request. A
+/// method unknown to metamcp passes: any client may receive it.
 pub fn covers(capabilities: &str, question: &Message) -> bool {
     let declared = ObjectMembers::read(capabilities).unwrap_or_default();
     match question.method().unwrap_or_default() {
@@ -20,7 +20,7 @@ pub fn covers(capabilities: &str, question: &Message) -> bool {
     }
 }
 
-/// Returns the capability that a client must have declared to be asked this.
+/// Returns the capability that a client must declare to receive this request.
 pub fn of(question: &Message) -> Option<&'static str> {
     match question.method().unwrap_or_default() {
         method::SAMPLING => Some("sampling"),
@@ -30,7 +30,7 @@ pub fn of(question: &Message) -> Option<&'static str> {
     }
 }
 
-/// Returns the mode of an elicitation; the first that there was has no name.
+/// Returns the mode of an elicitation, `None` for the original one, which had no name.
 fn mode(question: &Message) -> Option<String> {
     let text = std::str::from_utf8(question.bytes()).ok()?;
     ObjectMembers::read(ObjectMembers::one(text, "params")?)?.string("mode")

@@ -1,4 +1,4 @@
-//! What every request of the modern era says about its client, since there is no handshake.
+//! The `_meta` members in which a request of the modern era describes its client.
 //!
 //! Source of all names: MCP 2026-07-28, "Base Protocol", `_meta`.
 
@@ -6,58 +6,58 @@ use std::sync::Arc;
 
 use super::{LoggingLevel, Message, ObjectMembers, jsonrpc::MessagePart};
 
-/// The version that a request is written in.
+/// The protocol version of the request.
 pub const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-/// What the client can be asked for.
+/// The client's capabilities.
 pub const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 /// The client's name and version.
 pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
-/// The least grave log messages that the client wants to see of this request.
+/// The lowest level of the log messages that the client wants for this request.
 pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 /// The server's name and version, in the `_meta` of a result.
 pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 /// The id of the `subscriptions/listen` that a notification belongs to.
 pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
-/// The extension that took the place of the tasks of 2025-11-25, in capabilities.
+/// The extension, in capabilities, that replaced the tasks of 2025-11-25.
 pub const TASKS: &str = "io.modelcontextprotocol/tasks";
 
-/// What a client of the modern era says about itself with each request.
+/// The description of a client of the modern era in one of its requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientMeta {
-    /// Its capabilities, JSON text of an object.
+    /// The capabilities, JSON text of an object.
     pub capabilities: Arc<str>,
-    /// Its name and version, JSON text.
+    /// The client's name and version, JSON text.
     pub client_info: Option<Arc<str>>,
-    /// The least grave log messages that it wants.
+    /// The lowest level of log messages that the client wants.
     pub level: Option<LoggingLevel>,
 }
 
-/// Why a request does not say what it must.
+/// The reason why a request does not describe its client as required.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClientMetaError {
-    /// A member is missing, or not what it must be.
+    /// A member is missing or has the wrong type.
     #[error("`params._meta` has no `{0}` that is {1}")]
     Missing(&'static str, &'static str),
-    /// There is no such log level.
+    /// An unknown log level.
     #[error("`{0}` is no log level")]
     Level(String),
 }
 
-/// Returns the protocol version that a request itself names: only those of the modern era do.
+/// Returns the protocol version that a request names; only requests of the modern era do.
 pub fn version_of(request: &Message) -> Option<String> {
     string_of(request, VERSION)
 }
 
-/// Returns the least grave log messages that a request asks for.
+/// Returns the lowest level of log messages that a request asks for.
 pub fn level_of(request: &Message) -> Option<LoggingLevel> {
     LoggingLevel::named(&string_of(request, LOG_LEVEL)?)
 }
 
-/// Returns the member `name` of a request's `_meta` where it is a string. Nearly all requests of the
-/// legacy era have a `_meta` without it, which is not taken apart.
+/// Returns the member `name` of a request's `_meta` if it is a string. Nearly all requests of the
+/// legacy era have a `_meta` without it, which is not parsed.
 fn string_of(request: &Message, name: &str) -> Option<String> {
     let meta = request.part(MessagePart::Meta)?;
-    // A slash may be written as `\/`, and any letter by its number.
+    // A slash may be escaped as `\/`, and any letter by its code point.
     let last = name.rsplit('/').next().unwrap_or(name);
     if !meta.contains(last) && !meta.contains("\\u") {
         return None;
@@ -66,11 +66,11 @@ fn string_of(request: &Message, name: &str) -> Option<String> {
 }
 
 impl ClientMeta {
-    /// Reads what a request says about its client.
+    /// Reads the description of the client from a request.
     ///
     /// # Errors
     ///
-    /// [`ClientMetaError`] when something is missing that must be there.
+    /// [`ClientMetaError`] if a required member is missing or invalid.
     pub fn read(request: &Message) -> Result<Self, ClientMetaError> {
         let meta =
             request.part(MessagePart::Meta).and_then(ObjectMembers::read).unwrap_or_default();

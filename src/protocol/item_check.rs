@@ -1,26 +1,26 @@
-//! What is wrong with an item of a list: clients that meet such a one do without the whole list.
+//! Checks for malformed items, on which some clients would drop the whole list.
 //!
-//! Only what is cheap to see and what clients are known to choke on; a schema is not understood.
+//! They find defects that are cheap to detect and known to break clients. They interpret no schema.
 
 use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::payloads::ListKind;
+use super::list_page::ListKind;
 
-/// An item that is kept from clients.
+/// A list item that is withheld from clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RejectedItem {
-    /// Where it stands on its page, the first at 0.
+    /// The position on its page, from 0.
     pub position: usize,
-    /// Its name, URI or URI template, or its number where it has none.
+    /// The name, URI or URI template, or the item's number if it has none.
     pub item: String,
-    /// What is wrong with it, as in "it …".
+    /// The defect, as a sentence about "it".
     pub reason: &'static str,
 }
 
-/// What is looked at.
+/// The members of an item that are checked.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ItemScan<'a> {
@@ -39,21 +39,21 @@ pub(super) struct ItemScan<'a> {
 }
 
 impl<'a> ItemScan<'a> {
-    /// Reads an item, as JSON text.
+    /// Parses an item, given as JSON text.
     ///
     /// # Errors
     ///
-    /// What is wrong with it.
+    /// The defect, as in [`RejectedItem::reason`].
     pub(super) fn read(json: &'a str) -> Result<Self, &'static str> {
-        // serde would take an array as the members in their order.
+        // serde would also accept an array, as the members in declaration order.
         if !json.starts_with('{') {
             return Err("it is not an object");
         }
-        // JSON it is; which one of two counts is up to the reader.
+        // The text is valid JSON, so a member is repeated, which readers interpret differently.
         serde_json::from_str(json).map_err(|_| "it has a member twice")
     }
 
-    /// Returns the member by which the item is called.
+    /// Returns the member that identifies the item.
     pub(super) fn key(&self, list: ListKind) -> Option<&'a RawValue> {
         match list {
             ListKind::Tools | ListKind::Prompts => self.name,
@@ -62,7 +62,7 @@ impl<'a> ItemScan<'a> {
         }
     }
 
-    /// Returns what is wrong with an item of `list` that is called `key`.
+    /// Returns the defect of an item of `list` with the key `key`.
     pub(super) fn defect(&self, list: ListKind, key: &str) -> Option<&'static str> {
         if key.is_empty() {
             return Some(match list {

@@ -1,7 +1,7 @@
 //! The items of a JSON array as text.
 //!
-//! An array of tiny items takes many times its text once each item has a place of its own, so a reader
-//! says how many it takes.
+//! An array of tiny items takes many times the size of its text once parsed. Each reader therefore
+//! bounds the number of items.
 
 use std::fmt;
 
@@ -11,19 +11,18 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-/// The largest number of items that are read of one page of a list. Ours: twice as many as a list may
-/// have that is kept.
+/// The largest number of items read from one page of a list: twice what a stored list may have.
 pub const LIST_ITEMS_MAX: usize = 20_000;
 
-/// The largest number of blocks that the content of a result may have to be looked into. Ours: a block
-/// that is read takes 100 bytes beside its text, and no tool was seen that answers with a thousand.
+/// The largest number of content blocks in a result that is still inspected. A parsed block takes
+/// 100 bytes beside its text; no tool is known to return a thousand blocks.
 pub const RESULT_BLOCKS_MAX: usize = 10_000;
 
-/// Returns the first `n_max` items of `array`, JSON text, and the number of all items.
+/// Returns the first `n_max` items of the JSON text `array`, and the number of all items.
 ///
 /// # Errors
 ///
-/// The error of the JSON reader when `array` is not an array.
+/// The error of the JSON parser if `array` is not an array.
 pub fn first_items(array: &str, n_max: usize) -> serde_json::Result<(Vec<&RawValue>, usize)> {
     let mut deserializer = serde_json::Deserializer::from_str(array);
     let found = deserializer.deserialize_seq(Reader { n_max })?;
@@ -31,12 +30,12 @@ pub fn first_items(array: &str, n_max: usize) -> serde_json::Result<(Vec<&RawVal
     Ok(found)
 }
 
-/// Returns all items of `array`, JSON text; `None` when it is not an array or has more than `n_max`.
+/// Returns all items of the JSON text `array`, or `None` if it is no array or exceeds `n_max`.
 pub fn all_items(array: &str, n_max: usize) -> Option<Vec<&RawValue>> {
     first_items(array, n_max).ok().filter(|(_, n_items)| *n_items <= n_max).map(|(items, _)| items)
 }
 
-/// Returns `array`, JSON text, with `item` before its first item; `None` when it is not an array.
+/// Returns the JSON text `array` with `item` added at the start, or `None` if it is no array.
 pub fn with_first(array: &str, item: &str) -> Option<String> {
     let (_, n_items) = first_items(array, 0).ok()?;
     let rest = array.trim_ascii_start().strip_prefix('[')?;
@@ -44,7 +43,7 @@ pub fn with_first(array: &str, item: &str) -> Option<String> {
     Some(["[", item, comma, rest].concat())
 }
 
-/// Returns `array`, JSON text, with `item` after its last item; `None` when it is not an array.
+/// Returns the JSON text `array` with `item` added at the end, or `None` if it is no array.
 pub fn with_last(array: &str, item: &str) -> Option<String> {
     let (_, n_items) = first_items(array, 0).ok()?;
     let rest = array.trim_ascii_end().strip_suffix(']')?;

@@ -1,10 +1,9 @@
-//! One JSON-RPC message as bytes, and where its moving parts are.
+//! A JSON-RPC message as bytes, with the positions of the values that metamcp rewrites.
 //!
-//! A gateway must not change what it does not understand, so a message is never turned into a
-//! model and back. It is scanned once; the spans of the few values that a hop rewrites (id,
-//! progress token, the id in a cancellation, a name) are remembered, and [`Message::edit`]
-//! splices new text into the old bytes. Unknown members, key order and the spelling of numbers
-//! survive because nobody touches them.
+//! A gateway must not change what it does not understand, so no message is ever parsed and
+//! serialized again. One scan records the spans of the values that a hop rewrites, such as the id
+//! or the progress token. [`Message::edit`] splices new text into the original bytes. Unknown
+//! members, key order and the spelling of numbers survive.
 
 use std::{borrow::Cow, fmt, ops::Range};
 
@@ -33,14 +32,14 @@ pub struct Message {
     spans: Spans,
 }
 
-/// What kind of message it is.
+/// The kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageKind {
-    /// Has a method and an id: wants an answer.
+    /// A message with a method and an id; it needs an answer.
     Request,
-    /// Has a method and no id: wants none.
+    /// A message with a method and no id; it gets no answer.
     Notification,
-    /// Has an id and either a result or an error.
+    /// A message with an id and either a result or an error.
     Response,
 }
 
@@ -51,11 +50,11 @@ pub enum MessagePart {
     Id,
     /// `params._meta`.
     Meta,
-    /// `params._meta.progressToken` of a request, `params.progressToken` of a progress notification.
+    /// `params._meta.progressToken` of a request, `params.progressToken` of a notification.
     ProgressToken,
     /// `params.requestId` of a cancellation.
     CancelledId,
-    /// `params.name` of a tool call or prompt request.
+    /// `params.name` of a tool call or a prompt request.
     Name,
     /// `params.uri` of a resource request.
     Uri,
@@ -65,11 +64,11 @@ pub enum MessagePart {
     ProtocolVersion,
     /// `params.capabilities` of `initialize`.
     Capabilities,
-    /// `params.level` of a log message or of the request that sets one.
+    /// `params.level` of a log message, or of the request that sets the level.
     Level,
     /// `params.progress` of a progress notification.
     Progress,
-    /// `params.requestState` of a request that is sent again, with what its server wanted to know.
+    /// `params.requestState` of a request that is repeated with answers for its server.
     RequestState,
     /// `params.inputResponses` of such a request.
     InputResponses,
@@ -84,44 +83,44 @@ pub enum MessagePart {
 const N_PARTS: usize = MessagePart::Error as usize + 1;
 type Spans = [Span; N_PARTS];
 
-/// Why bytes are not a JSON-RPC message.
+/// The reason why bytes are not a JSON-RPC message.
 #[derive(Debug, thiserror::Error)]
 pub enum ParseError {
     /// Not UTF-8.
     #[error("not valid JSON: {0}")]
     Encoding(#[from] std::str::Utf8Error),
-    /// Not JSON at all.
+    /// Invalid JSON.
     #[error("not valid JSON: {0}")]
     Json(String),
-    /// An array: [`super::Batch`] reads those that may be one.
+    /// An array, which [`super::Batch`] reads where batches are allowed.
     #[error("a batch: send one message per request")]
     Batch,
     /// JSON, but not a JSON-RPC 2.0 message.
     #[error("not a JSON-RPC 2.0 message: {0}")]
     Shape(&'static str),
-    /// A member has the wrong type, or is there twice.
+    /// A member that has the wrong type or is repeated.
     #[error("not a JSON-RPC 2.0 message: {0}")]
     Member(String),
-    /// Larger than a span can address (4 GiB).
+    /// A message larger than a span can address (4 GiB).
     #[error("a message of {0} bytes")]
     TooLarge(usize),
-    /// Arrays and objects are nested deeper than [`DEPTH_MAX`] levels. Many parsers die of that.
+    /// More than [`DEPTH_MAX`] nested arrays and objects, on which many parsers crash.
     #[error("arrays and objects in it are nested deeper than {DEPTH_MAX} levels")]
     TooDeep {
         /// The kind of the message.
         shape: MessageKind,
-        /// Its id as JSON text, if it has one.
+        /// The id as JSON text, if the message has one.
         id: Option<Box<str>>,
     },
 }
 
 impl Message {
-    /// Scans `bytes` as [`Self::parse`] does, with U+FFFD for what is not UTF-8: a server that
-    /// writes a file as it stands into its answer has answered all the same.
+    /// Scans `bytes` as [`Self::parse`] does, with U+FFFD in place of invalid UTF-8. A server that
+    /// copies a file into its answer has still answered.
     ///
     /// # Errors
     ///
-    /// [`ParseError`] for anything that is not one JSON-RPC 2.0 message then.
+    /// [`ParseError`] if the result is not one JSON-RPC 2.0 message.
     pub fn parse_lossy(bytes: Bytes) -> Result<Self, ParseError> {
         match Self::parse(bytes.clone()) {
             Err(ParseError::Encoding(_)) => {
@@ -131,22 +130,21 @@ impl Message {
         }
     }
 
-    /// Scans `bytes` from a client or a server, which must hold exactly one message.
+    /// Scans `bytes` from a client or a server, which must contain exactly one message.
     ///
     /// # Errors
     ///
-    /// [`ParseError`] for anything that is not one JSON-RPC 2.0 message, and for one that is nested
-    /// too deep.
+    /// [`ParseError`] if `bytes` are not one JSON-RPC 2.0 message, or one that is nested too deep.
     pub fn parse(bytes: Bytes) -> Result<Self, ParseError> {
         Self::scan(bytes, true)
     }
 
-    /// Scans `bytes` as [`Self::parse`] does, at any depth: a message that metamcp has assembled from
-    /// parts of others is held against the bound where it leaves for a server.
+    /// Scans `bytes` as [`Self::parse`] does, at any depth. The depth of a message that metamcp
+    /// assembled from parts of others is checked when it leaves for a server.
     ///
     /// # Errors
     ///
-    /// [`ParseError`] for anything that is not one JSON-RPC 2.0 message.
+    /// [`ParseError`] if `bytes` are not one JSON-RPC 2.0 message.
     pub fn parse_own(bytes: Bytes) -> Result<Self, ParseError> {
         Self::scan(bytes, false)
     }
@@ -154,7 +152,7 @@ impl Message {
     fn scan(bytes: Bytes, has_depth_max: bool) -> Result<Self, ParseError> {
         u32::try_from(bytes.len()).map_err(|_| ParseError::TooLarge(bytes.len()))?;
         let text = std::str::from_utf8(&bytes)?;
-        // serde would take an array as the members in their order.
+        // serde would also accept an array, as the members in declaration order.
         if !text.trim_ascii_start().starts_with('{')
             && serde_json::from_str::<IgnoredAny>(text).is_ok()
         {
@@ -180,7 +178,7 @@ impl Message {
         mark(MessagePart::Result, envelope.result);
         mark(MessagePart::Error, envelope.error);
         if let Some(params) = envelope.params {
-            // A request has its token in `_meta`; a member of that name beside it is somebody's own.
+            // A request has its token in `_meta`; the same name in `params` means something else.
             let is_progress =
                 envelope.method.as_ref().is_some_and(|Text(name)| name == method::PROGRESS);
             let token = if is_progress { params.token } else { params.meta_token };
@@ -198,7 +196,7 @@ impl Message {
             mark(MessagePart::InputResponses, params.input_responses);
             mark(MessagePart::Reference, params.reference);
         }
-        // The usual ones are not copied.
+        // Names of known methods are not copied.
         let method = envelope.method.map(|Text(name)| match method::known(&name) {
             Some(known) => Cow::Borrowed(known),
             None => Cow::Owned(name.into_owned()),
@@ -211,22 +209,22 @@ impl Message {
         Ok(message)
     }
 
-    /// Returns a request of our own with `params` as JSON text, or without parameters.
+    /// Returns a request of metamcp with `params` as JSON text, or without parameters.
     ///
-    /// Its id is 0: whoever sends it rewrites the id anyway.
+    /// Its id is 0, which the sender replaces.
     ///
     /// # Panics
     ///
-    /// When `params` is not JSON: a bug of ours, since no such text comes from outside.
+    /// If `params` is not JSON: a bug in metamcp, since no such text comes from outside.
     pub fn request(method: &str, params: Option<&str>) -> Self {
         Self::ours(r#""id":0,"#, method, params)
     }
 
-    /// Returns a notification of our own with `params` as JSON text, or without parameters.
+    /// Returns a notification of metamcp with `params` as JSON text, or without parameters.
     ///
     /// # Panics
     ///
-    /// When `params` is not JSON: a bug of ours, since no such text comes from outside.
+    /// If `params` is not JSON: a bug in metamcp, since no such text comes from outside.
     pub fn notification(method: &str, params: Option<&str>) -> Self {
         Self::ours("", method, params)
     }
@@ -248,17 +246,17 @@ impl Message {
         format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#).into()
     }
 
-    /// Tells whether arrays and objects in it are nested deeper than [`DEPTH_MAX`] levels.
+    /// Returns whether arrays and objects are nested deeper than [`DEPTH_MAX`] levels.
     pub fn is_too_deep(&self) -> bool {
         nesting_depth::is_too_deep(&self.bytes)
     }
 
-    /// Returns what kind of message it is.
+    /// Returns the kind of the message.
     pub fn shape(&self) -> MessageKind {
         self.shape
     }
 
-    /// Returns the method, absent in a response.
+    /// Returns the method; `None` for a response.
     pub fn method(&self) -> Option<&str> {
         self.method.as_deref()
     }
@@ -266,26 +264,26 @@ impl Message {
     /// Returns `part` as JSON text.
     pub fn part(&self, part: MessagePart) -> Option<&str> {
         let range = self.range(part)?;
-        // The span was cut from valid UTF-8 at the borders of a JSON value.
+        // The span covers a whole JSON value of valid UTF-8.
         std::str::from_utf8(&self.bytes[range]).ok()
     }
 
-    /// Returns `part` where it is a JSON string, unescaped.
+    /// Returns `part` unescaped if it is a JSON string.
     pub fn string(&self, part: MessagePart) -> Option<String> {
         serde_json::from_str(self.part(part)?).ok()
     }
 
-    /// Returns `part` where it is an unsigned integer, as the ids and tokens are that we hand out.
+    /// Returns `part` if it is an unsigned integer, as are the ids and tokens that metamcp assigns.
     pub fn integer(&self, part: MessagePart) -> Option<u64> {
         self.part(part)?.parse().ok()
     }
 
-    /// Returns the bytes, as they came.
+    /// Returns the bytes as received.
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
     }
 
-    /// Returns the same message with its bytes in what `wrap` makes of them, which must be the same.
+    /// Moves the bytes into the buffer that `wrap` returns, which must hold the same bytes.
     ///
     /// # Errors
     ///
@@ -297,13 +295,13 @@ impl Message {
         Ok(Self { bytes, ..self })
     }
 
-    /// Returns the bytes with each named part replaced by JSON text; a part that the message does
-    /// not have is left out.
+    /// Returns the bytes with each given part replaced by JSON text. Parts that the message does
+    /// not have are skipped.
     pub fn edit<const N: usize>(&self, edits: [(MessagePart, &str); N]) -> Bytes {
         self.edit_in_pieces(edits).join()
     }
 
-    /// As [`Message::edit`], without a copy of a large message.
+    /// Works like [`Message::edit`], without copying a large message.
     pub fn edit_in_pieces<const N: usize>(&self, edits: [(MessagePart, &str); N]) -> ByteChunks {
         let mut edits = edits.map(|(part, text)| (self.range(part), text));
         edits.sort_by_key(|(range, _)| range.as_ref().map(|range| range.start));
@@ -311,7 +309,7 @@ impl Message {
         ByteChunks::splice(&self.bytes, edits.into_iter().filter_map(present))
     }
 
-    /// Returns the message with one part replaced by JSON text, without another scan.
+    /// Returns the message with one part replaced by JSON text, without scanning it again.
     #[must_use]
     pub fn with(&self, part: MessagePart, text: &str) -> Self {
         let Some(range) = self.spans[part as usize].get() else { return self.clone() };
@@ -338,16 +336,16 @@ impl Message {
     }
 }
 
-/// Returns where `part`, which was borrowed from `whole`, lies in it.
+/// Returns the position of `part`, a slice of `whole`, within it.
 pub fn span_in(whole: &str, part: &str) -> Range<u32> {
     let start = part.as_ptr() as usize - whole.as_ptr() as usize;
-    // `Message::parse` has refused anything that does not fit.
+    // `Message::parse` rejects texts that are too large.
     let narrow = |offset: usize| u32::try_from(offset).unwrap_or(u32::MAX);
     narrow(start)..narrow(start + part.len())
 }
 
 impl fmt::Debug for Message {
-    /// Prints the method and the size: the content may hold secrets.
+    /// Prints the method and the size only: the content may hold secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Message")
             .field("shape", &self.shape)
@@ -373,8 +371,8 @@ struct Envelope<'a> {
     error: Option<&'a RawValue>,
 }
 
-/// A string that is not copied unless there is something to unescape. Within an `Option`, serde would
-/// always copy a `Cow`.
+/// A string that is copied only if it contains escapes. In an `Option`, serde always copies a
+/// `Cow`.
 #[derive(Deserialize)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
@@ -396,7 +394,7 @@ impl Envelope<'_> {
     }
 }
 
-/// Reads a member that is there, `null` included.
+/// Reads a member that is present, `null` included.
 pub(super) fn present<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<&'de RawValue>, D::Error> {

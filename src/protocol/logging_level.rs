@@ -1,8 +1,8 @@
-//! How grave a log message of a server is.
+//! The levels of log messages that servers send.
 
 use super::{Message, jsonrpc::MessagePart};
 
-/// A level of `notifications/message`, least grave first. Source: RFC 5424 by way of MCP, "Logging".
+/// A level of `notifications/message`, in ascending severity. Source: RFC 5424; MCP, "Logging".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "the names are those of syslog")]
 pub enum LoggingLevel {
@@ -17,7 +17,7 @@ pub enum LoggingLevel {
 }
 
 impl LoggingLevel {
-    /// Every level, least grave first.
+    /// Every level, in ascending severity.
     pub const ALL: [Self; 8] = [
         Self::Debug,
         Self::Info,
@@ -34,13 +34,13 @@ impl LoggingLevel {
         Self::ALL.into_iter().find(|level| level.name() == name)
     }
 
-    /// Returns the level of a log message; one that we do not know is as grave as can be.
+    /// Returns the level of a log message; an unknown level counts as the most severe.
     pub fn of(message: &Message) -> Self {
         let named = message.string(MessagePart::Level);
         named.and_then(|name| Self::named(&name)).unwrap_or(Self::Emergency)
     }
 
-    /// Returns its name in the protocol.
+    /// Returns the level's name in the protocol.
     pub fn name(self) -> &'static str {
         match self {
             Self::Debug => "debug",

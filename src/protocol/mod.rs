@@ -1,6 +1,6 @@
-//! The words of the wire: JSON-RPC, the few MCP payloads that we read, and the framings.
+//! The wire formats: JSON-RPC, the MCP payloads that metamcp reads, and the framings.
 //!
-//! Everything here is pure: bytes in, bytes out. It knows no transport, no clock and no server.
+//! All functions are pure: bytes in, bytes out. This module knows no transport, clock or server.
 
 pub mod apps;
 pub mod batch;
@@ -10,6 +10,7 @@ pub mod client_meta;
 pub mod item_check;
 pub mod json_array;
 pub mod jsonrpc;
+pub mod list_page;
 pub mod logging_level;
 pub mod ndjson;
 pub mod nesting_depth;

@@ -1,66 +1,66 @@
-//! Newline framing: one message per line, with a longest line.
+//! Newline framing: one message per line, with a bounded line length.
 
 use bytes::{Bytes, BytesMut};
 
 use super::{RpcError, rpc_error::INVALID_REQUEST};
 
-/// How much of the head and of the tail of a line that was too long is kept, in bytes.
+/// The number of bytes kept of each end of an oversized line.
 ///
-/// Enough to find an id, which JSON writers put first or last.
+/// This suffices to find an id, which JSON writers put first or last.
 const REMNANT_BYTES: usize = 128;
 
-/// The longest line that shares its memory with what was read after it, in bytes: what pipes hold. A
-/// longer one takes the buffer with it, or a short line behind it would keep all of that.
+/// The longest line, in bytes, that may share a buffer with the bytes read after it: the capacity
+/// of a pipe. A longer line takes the buffer along, so that no short line keeps it allocated.
 const SHARED_BYTES_MAX: usize = 64 << 10;
 
-/// Cuts a stream of bytes into lines.
+/// A decoder that splits a byte stream into lines.
 #[derive(Debug)]
 pub struct LineDecoder {
     buffer: BytesMut,
-    /// How much of `buffer` was already searched for a newline.
+    /// The length of the prefix of `buffer` that contains no newline.
     searched: usize,
     length_max: usize,
     skipping: Option<OversizedLine>,
 }
 
-/// What came down the pipe.
+/// A line read from a stream.
 #[derive(Debug, PartialEq, Eq)]
 pub enum NdjsonLine {
-    /// A line without its newline; never empty.
+    /// A line without its newline, never empty.
     Whole(Bytes),
-    /// A line longer than the limit, of which only the ends were kept.
+    /// A line over the length limit, of which only the two ends were kept.
     Oversized(OversizedLine),
 }
 
-/// The two ends and the length of a line or event that was too long.
+/// The two ends and the length of an oversized line or event.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct OversizedLine {
     /// The first bytes.
     pub head: Vec<u8>,
     /// The last bytes.
     pub tail: Vec<u8>,
-    /// The whole length in bytes.
+    /// The total length in bytes.
     pub length: usize,
 }
 
 impl LineDecoder {
-    /// Returns a framer that refuses lines over `length_max` bytes.
+    /// Returns a decoder that rejects lines over `length_max` bytes.
     pub fn new(length_max: usize) -> Self {
         Self { buffer: BytesMut::new(), searched: 0, length_max, skipping: None }
     }
 
-    /// Returns the buffer to read more bytes into.
+    /// Returns the buffer into which the caller reads more bytes.
     pub fn buffer(&mut self) -> &mut BytesMut {
         &mut self.buffer
     }
 
-    /// Returns what is left when the stream has ended: a last line without its newline.
+    /// Returns the rest at the end of the stream: a last line without its newline.
     pub fn last_line(&mut self) -> Option<NdjsonLine> {
         self.buffer.extend_from_slice(b"\n");
         self.next_line()
     }
 
-    /// Returns the next line that is complete, or `None` when more bytes are needed.
+    /// Returns the next complete line, or `None` if more bytes are needed.
     pub fn next_line(&mut self) -> Option<NdjsonLine> {
         loop {
             let Some(found) = memchr::memchr(b'\n', &self.buffer[self.searched..]) else {
@@ -92,10 +92,10 @@ impl LineDecoder {
         }
     }
 
-    /// Throws away what was read of a line that is not complete, and the rest of it when it comes: it
-    /// is told as [`NdjsonLine::Oversized`].
+    /// Discards the incomplete line, including the part that is still to come. The line is later
+    /// returned as [`NdjsonLine::Oversized`].
     pub fn discard(&mut self) {
-        // Not emptied: its memory is to go.
+        // Replaced, not cleared, so that its memory is freed.
         let chunk = std::mem::take(&mut self.buffer);
         self.searched = 0;
         self.skipping.get_or_insert_default().extend(&chunk);
@@ -103,7 +103,7 @@ impl LineDecoder {
 }
 
 impl OversizedLine {
-    /// Returns the ends of a whole line.
+    /// Returns the ends of a complete line.
     pub fn of(line: &[u8]) -> Self {
         let mut oversized = Self::default();
         oversized.extend(line);
@@ -119,17 +119,17 @@ impl OversizedLine {
         self.tail.drain(..surplus);
     }
 
-    /// Returns the id of the response that the line was, where its ends show it beyond doubt.
+    /// Returns the id of the response that the line was, if its ends show it unambiguously.
     ///
-    /// At the head only before any member whose value could hold another `"id"`; at the tail only
-    /// where nothing but the end of the message follows.
+    /// In the head, no member that could contain another `"id"` may precede it. In the tail, only
+    /// the end of the message may follow.
     pub fn response_id(&self) -> Option<u64> {
-        // A request of the sender has an id of its own.
+        // A request from the sender has an id of its own.
         let is_answer = memchr::memmem::find(&self.head, b"\"method\"").is_none();
         self.id_in_head().or_else(|| self.id_in_tail().filter(|_| is_answer))
     }
 
-    /// Returns the answer to whoever has sent the line, where one may have `length_max` bytes.
+    /// Returns the error for the sender of the line, where messages may have `length_max` bytes.
     pub fn refusal(&self, length_max: usize) -> Bytes {
         let text = format!("a message of {} bytes, and there may be {length_max}", self.length);
         RpcError::new(INVALID_REQUEST, "LINE_TOO_LONG", text)
@@ -137,8 +137,8 @@ impl OversizedLine {
             .render(self.request_id().as_deref())
     }
 
-    /// Returns the id, JSON text, of the request that the line was, where its ends show it beyond
-    /// doubt.
+    /// Returns the id, as JSON text, of the request that the line was, if its ends show it
+    /// unambiguously.
     pub fn request_id(&self) -> Option<String> {
         let in_head = split_at_id(&self.head).and_then(|(before, rest)| {
             let is_outermost = memchr::memchr_iter(b'{', before).count() == 1
@@ -151,7 +151,7 @@ impl OversizedLine {
 
     fn id_in_head(&self) -> Option<u64> {
         let (before, rest) = split_at_id(&self.head)?;
-        // `{"jsonrpc":"2.0","id":7,` and nothing else in front.
+        // Only `{"jsonrpc":"2.0","id":7,` and the like.
         let is_outermost = memchr::memchr_iter(b'{', before).count() == 1
             && !["result", "error", "params", "method"]
                 .iter()
@@ -165,12 +165,12 @@ impl OversizedLine {
         let at = memchr::memmem::rfind(&self.tail, b"\"id\"")?;
         let (_, rest) = split_at_id(&self.tail[at..])?;
         let (id, rest) = integer(rest)?;
-        // One brace: a second one would close something that the id is in.
+        // Exactly one brace: a second one would close an object that contains the id.
         (rest.trim_ascii() == b"}").then_some(id)
     }
 }
 
-/// Splits at the first `"id":`.
+/// Splits the text at the first `"id":`.
 fn split_at_id(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let at = memchr::memmem::find(text, b"\"id\"")?;
     let rest = text[at + 4..].trim_ascii_start().strip_prefix(b":")?;
@@ -183,9 +183,9 @@ fn integer(text: &[u8]) -> Option<(u64, &[u8])> {
     Some((std::str::from_utf8(digits).ok()?.parse().ok()?, rest))
 }
 
-/// Returns `message` on one line: outside strings JSON allows newlines, the framing does not.
+/// Returns `message` on one line, as the framing requires.
 ///
-/// Inside strings they are always escaped, so that a raw one can only be white space.
+/// Within strings, JSON escapes all newlines; elsewhere a newline is white space.
 pub fn on_one_line(message: Bytes) -> Bytes {
     if memchr::memchr2(b'\n', b'\r', &message).is_none() {
         return message;
@@ -274,7 +274,7 @@ mod tests {
     fn an_id_inside_of_a_long_line_is_not_taken_for_that_of_the_message() {
         let filler = "y".repeat(500);
         for line in [
-            // A row with an id, at the head and at the tail; a request of the server.
+            // A row with an id, at the head and in the tail; a request of the server.
             format!(
                 "{{\"jsonrpc\":\"2.0\",\"result\":{{\"rows\":[{{\"id\":4,\"x\":\"{filler}\"}}]}},\"id\":\"text\"}}"
             ),

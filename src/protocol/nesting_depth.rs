@@ -4,29 +4,28 @@ use std::slice::Iter;
 
 use memchr::memchr2;
 
-/// How many arrays and objects may be nested in one message, in levels. Ours: parsers that recurse
-/// give up or die beyond a bound of their own. That of serde_json is 128, that of Python about 1,000.
+/// The largest permitted depth of nested arrays and objects in a message, in levels. Recursive
+/// parsers fail or crash beyond their own bounds: 128 in serde_json, about 1,000 in Python.
 pub const DEPTH_MAX: usize = 128;
 
-/// How much is looked at before the brackets in it are counted together, in bytes. Their number fits
-/// into one byte.
+/// The number of bytes whose brackets are counted together. The count fits into one byte.
 const CHUNK_BYTES: usize = 192;
 
-/// Up to this length a string is looked at byte by byte: that is quicker than to begin a search.
+/// The number of a string's bytes that are read one by one, before a search is faster.
 const SHORT_STRING: usize = 16;
 
-/// Tells whether JSON text nests arrays and objects deeper than [`DEPTH_MAX`].
+/// Returns whether arrays and objects in JSON text are nested deeper than [`DEPTH_MAX`].
 pub fn is_too_deep(json: &[u8]) -> bool {
-    // Each level takes two bytes. Nearly all longer messages have few brackets: how those are nested
-    // does not matter then.
+    // Each level takes two bytes. Nearly all longer messages have too few brackets to be nested too
+    // deep.
     json.len() > 2 * DEPTH_MAX && has_many_brackets(json) && is_nested_too_deep(json)
 }
 
-/// Tells whether more than [`DEPTH_MAX`] brackets open, in strings too.
+/// Returns whether more than [`DEPTH_MAX`] brackets open, including those within strings.
 fn has_many_brackets(json: &[u8]) -> bool {
     let mut n_brackets = 0;
     json.chunks(CHUNK_BYTES).any(|chunk| {
-        // `[` and `{` differ in one bit. Summed in bytes: the compiler does 16 or more at once.
+        // `[` and `{` differ in one bit. With sums in bytes, the compiler adds 16 or more at once.
         n_brackets +=
             usize::from(chunk.iter().map(|byte| u8::from(byte | 0x20 == b'{')).sum::<u8>());
         n_brackets > DEPTH_MAX
@@ -38,7 +37,7 @@ fn is_nested_too_deep(json: &[u8]) -> bool {
     while let Some(byte) = bytes.next() {
         match byte {
             b'"' => leave_string(&mut bytes),
-            // `[` and `{`, and then `]` and `}`.
+            // This matches `[` and `{`, the next arm `]` and `}`.
             _ if byte | 0x20 == b'{' => {
                 depth += 1;
                 if depth > DEPTH_MAX {
@@ -52,7 +51,7 @@ fn is_nested_too_deep(json: &[u8]) -> bool {
     false
 }
 
-/// Goes to the end of a string whose first quotation mark has been read.
+/// Advances past the end of a string whose opening quotation mark has been read.
 fn leave_string(bytes: &mut Iter<'_, u8>) {
     for _ in 0..SHORT_STRING {
         match bytes.next() {
@@ -79,7 +78,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns `levels` arrays in one another.
+    /// Returns `levels` nested arrays.
     fn nested(levels: usize) -> String {
         "[".repeat(levels) + &"]".repeat(levels)
     }

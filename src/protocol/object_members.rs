@@ -1,6 +1,6 @@
 //! The members of one JSON object as text, in their order.
 //!
-//! What a translation changes are members of an object; what is in the others is not looked at.
+//! Translations change some members of an object; the values of the others are not parsed.
 
 use std::{borrow::Cow, fmt, vec};
 
@@ -10,26 +10,26 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-/// The largest number of members of an object that is read. Ours: the protocol gives these objects a few
-/// members, and a member takes 60 bytes beside its text.
+/// The largest number of members that are read. The protocol gives these objects a few members;
+/// each takes 60 bytes beside its text.
 const MEMBERS_MAX: usize = 100_000;
 
-/// The members of an object: at most 100,000.
+/// The members of an object, at most 100,000.
 #[derive(Clone, Debug, Default)]
 pub struct ObjectMembers<'a>(Vec<(String, Cow<'a, str>)>);
 
 impl<'a> ObjectMembers<'a> {
-    /// Returns the members of `json`, if it is an object of at most 100,000 members. The protocol does
-    /// not say which of two members with the same name counts: both stay.
+    /// Returns the members of `json` if it is an object with at most 100,000 members. Repeated
+    /// names stay: the protocol does not define which one counts.
     pub fn read(json: &'a str) -> Option<Self> {
         serde_json::from_str(json).ok()
     }
 
-    /// Returns the member `name` of `json`, as JSON text, if that is an object.
+    /// Returns the member `name` of the object `json` as JSON text.
     pub fn one(json: &'a str, name: &str) -> Option<&'a str> {
         match Self::read(json)?.take(name)? {
             Cow::Borrowed(value) => Some(value),
-            // What was just read is a part of what it was read from.
+            // Unreachable: a value that was just read borrows from `json`.
             Cow::Owned(_) => None,
         }
     }
@@ -39,14 +39,14 @@ impl<'a> ObjectMembers<'a> {
         self.0.iter().find(|(found, _)| found == name).map(|(_, value)| &**value)
     }
 
-    /// Returns the member `name` where it is a string, unescaped. Half of a character that is written
-    /// as two escapes is a replacement character: some languages write such, and the rest is of use.
+    /// Returns the member `name` unescaped if it is a string. An unpaired surrogate escape, as some
+    /// languages write it, becomes a replacement character.
     pub fn string(&self, name: &str) -> Option<String> {
         let json = self.get(name).filter(|json| json.starts_with('"'))?;
         serde_json::from_str(json).or_else(|_| serde_json::from_str(&whole(json))).ok()
     }
 
-    /// Sets the member `name` to the JSON text `value`, in its place or at the end.
+    /// Sets the member `name` to the JSON text `value`, in place or at the end.
     pub fn set(&mut self, name: &str, value: impl Into<Cow<'a, str>>) {
         let value = value.into();
         match self.0.iter_mut().find(|(found, _)| found == name) {
@@ -55,18 +55,18 @@ impl<'a> ObjectMembers<'a> {
         }
     }
 
-    /// Takes the member `name` out and returns it.
+    /// Removes the member `name` and returns it.
     pub fn take(&mut self, name: &str) -> Option<Cow<'a, str>> {
         let found = self.get(name).is_some().then(|| {
             let place = self.0.iter().position(|(found, _)| found == name)?;
             Some(self.0.remove(place).1)
         });
-        // One that is there twice would come up again.
+        // Also remove repetitions, which would otherwise be found next.
         self.0.retain(|(found, _)| found != name);
         found.flatten()
     }
 
-    /// Edits the members of the object `name`, if it is one; without any left, it goes itself.
+    /// Edits the members of the object `name`, and removes the object if no member is left.
     pub fn edit_object(&mut self, name: &str, edit: impl FnOnce(&mut ObjectMembers<'_>)) {
         let Some(text) = self.get(name).map(str::to_owned) else { return };
         let Some(mut inner) = ObjectMembers::read(&text) else { return };
@@ -78,7 +78,7 @@ impl<'a> ObjectMembers<'a> {
         }
     }
 
-    /// Sets the member `name` of the object `object`, which is made where it is missing or none.
+    /// Sets the member `name` of the object `object`, which is created if missing or no object.
     pub fn set_in_object(&mut self, object: &str, name: &str, value: &str) {
         let text = self.get(object).unwrap_or("{}").to_owned();
         let mut inner = ObjectMembers::read(&text).unwrap_or_default();
@@ -86,12 +86,12 @@ impl<'a> ObjectMembers<'a> {
         self.set(object, inner.to_string());
     }
 
-    /// Returns the members and their values, as JSON text.
+    /// Returns the names of the members and their values as JSON text.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_str(), &**value))
     }
 
-    /// Returns the name of a member that is there twice. Looks at each pair of them.
+    /// Returns the name of a repeated member. Compares all pairs.
     pub fn repeated(&self) -> Option<&str> {
         let mut others = self.0.iter();
         while let Some((name, _)) = others.next() {
@@ -102,7 +102,7 @@ impl<'a> ObjectMembers<'a> {
         None
     }
 
-    /// Tells whether there are none.
+    /// Returns `true` if there are no members.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -117,7 +117,7 @@ impl<'a> IntoIterator for ObjectMembers<'a> {
     }
 }
 
-/// Returns JSON text with a replacement character for each half of one.
+/// Returns JSON text with a replacement character for each unpaired surrogate escape.
 fn whole(json: &str) -> String {
     const ESCAPE: usize = "\\u0000".len();
     let (mut whole, mut rest) = (String::with_capacity(json.len()), json);
@@ -129,7 +129,7 @@ fn whole(json: &str) -> String {
                 (&rest[..2 * ESCAPE], 2 * ESCAPE)
             }
             Some(_) => ("\\ufffd", ESCAPE),
-            // The character behind it has no other meaning.
+            // A backslash escapes the character after it.
             None => {
                 let length = rest.chars().take(2).map(char::len_utf8).sum();
                 (&rest[..length], length)
@@ -141,7 +141,7 @@ fn whole(json: &str) -> String {
     whole + rest
 }
 
-/// Returns the half of a character that JSON text begins with the escape of.
+/// Returns the surrogate with whose escape the JSON text begins.
 fn surrogate(json: &str) -> Option<u16> {
     let digits = json.strip_prefix("\\u")?.get(..4)?;
     u16::from_str_radix(digits, 16).ok().filter(|unit| (0xd800..0xe000).contains(unit))

@@ -1,5 +1,5 @@
-//! What of a request's body travels in HTTP headers as well, so that those in between need not read
-//! the body: the method, the name, and the arguments that a tool's schema marks with `x-mcp-header`.
+//! The parts of a request that HTTP headers repeat, so that intermediaries need not read the body:
+//! the method, the name, and the arguments that a tool's schema marks with `x-mcp-header`.
 //!
 //! Source: MCP 2026-07-28, "Streamable HTTP", "Request Metadata".
 
@@ -11,25 +11,26 @@ use serde_json::{Map, Value};
 use super::{
     Message, ObjectMembers,
     jsonrpc::MessagePart,
-    payloads::{ListKind, ListPage, method},
+    list_page::{ListKind, ListPage},
+    payloads::method,
     task,
 };
 
 /// The header that repeats the method.
 pub const METHOD: &str = "mcp-method";
-/// The header that repeats the name of the tool or prompt, or the resource's URI.
+/// The header that repeats the name of the tool or prompt, or the URI of the resource.
 pub const NAME: &str = "mcp-name";
-/// What the headers of marked arguments begin with.
+/// The prefix of the headers of marked arguments.
 pub const ARGUMENT_PREFIX: &str = "mcp-param-";
 
-/// What marks an argument in a tool's schema.
+/// The schema keyword that marks an argument.
 const MARK: &str = "x-mcp-header";
-/// What a value is put between that a header cannot carry as it is.
+/// The prefix and suffix of an encoded value, which a header could not carry as it is.
 const ENCODED: (&str, &str) = ("=?base64?", "?=");
 /// The largest integer that every client reads exactly. Source: MCP, "Schema Extension", 2^53 − 1.
 const INTEGER_MAX: i64 = (1 << 53) - 1;
 
-/// Returns what of a request travels as its name, and whether it must.
+/// Returns the value of the name header of a request, and whether the header is mandatory.
 ///
 /// Source: MCP 2026-07-28, "Standard Request Headers", and SEP-2663, "Routing Headers".
 pub fn name_of(request: &Message) -> Option<(String, bool)> {
@@ -44,7 +45,7 @@ pub fn name_of(request: &Message) -> Option<(String, bool)> {
     request.string(part).map(|name| (name, true))
 }
 
-/// Returns `value` as a header carries it.
+/// Returns `value` in the encoding of a header.
 pub fn encode(value: &str) -> Cow<'_, str> {
     let is_plain = value.bytes().all(|byte| matches!(byte, b' '..=b'~'))
         && value.trim_ascii() == value
@@ -56,7 +57,7 @@ pub fn encode(value: &str) -> Cow<'_, str> {
     format!("{before}{}{after}", STANDARD.encode(value)).into()
 }
 
-/// Returns the value that a header carries; nothing when it cannot be read.
+/// Returns the value of a header, or `None` if it cannot be decoded.
 pub fn decode(header: &str) -> Option<Cow<'_, str>> {
     let header = header.trim_matches([' ', '\t']);
     if !header.bytes().all(|byte| matches!(byte, b'\t' | b' '..=b'~')) {
@@ -72,37 +73,37 @@ fn between_marks(text: &str) -> Option<&str> {
     text.strip_prefix(ENCODED.0)?.strip_suffix(ENCODED.1)
 }
 
-/// An argument of a tool that travels in a header as well.
+/// A tool's argument that a header repeats.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeaderParameter {
-    /// The header, in lower case.
+    /// The name of the header, in lower case.
     pub header: String,
-    /// Where the argument is: the names of properties, outermost first.
+    /// The path to the argument: the names of properties, outermost first.
     pub path: Vec<String>,
 }
 
-/// Why the marks in a tool's schema are of no use, and the tool with them.
+/// The reason why the marks in a tool's schema, and thus the tool, are unusable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderMarkError {
-    /// What is to be the end of a header's name is none.
+    /// The mark is not a valid suffix of a header name.
     #[error("`x-mcp-header` is {0}, which is not the name of a header")]
     Name(String),
-    /// Two arguments would travel in one header.
+    /// Two arguments would share one header.
     #[error("`x-mcp-header` is `{0}` twice")]
     Twice(String),
-    /// Only simple values fit into a header.
+    /// The value is not simple enough for a header.
     #[error("`x-mcp-header` `{0}` marks what is no integer, string or boolean")]
     Kind(String),
-    /// Nothing says where the argument is.
+    /// No path leads to the argument.
     #[error("`x-mcp-header` {0} marks what no chain of `properties` leads to")]
     Place(String),
 }
 
-/// Returns the arguments that a tool's schema marks, given as JSON text.
+/// Returns the arguments marked in a tool's schema, given as JSON text.
 ///
 /// # Errors
 ///
-/// [`HeaderMarkError`] when one of the marks is not as it must be; clients leave such a tool out.
+/// [`HeaderMarkError`] if a mark is invalid; clients omit such a tool.
 pub fn mirrored(schema: &str) -> Result<Vec<HeaderParameter>, HeaderMarkError> {
     // Nearly all schemas have none.
     if !schema.contains(MARK) {
@@ -114,8 +115,8 @@ pub fn mirrored(schema: &str) -> Result<Vec<HeaderParameter>, HeaderMarkError> {
     Ok(found)
 }
 
-/// Returns the tools on a page of `tools/list`, the text of its result, whose schemas mark arguments.
-/// Those whose marks are not as they must be are none.
+/// Returns the tools with marked arguments on a page of `tools/list`, the text of its result. Tools
+/// with invalid marks are left out.
 pub fn marked_tools(page: &str) -> HashMap<String, Vec<HeaderParameter>> {
     // Nearly all pages have none.
     if !page.contains(MARK) {
@@ -130,7 +131,7 @@ pub fn marked_tools(page: &str) -> HashMap<String, Vec<HeaderParameter>> {
     marked.collect()
 }
 
-/// Looks for marks in a schema; `path` says where its value is, if that can be said.
+/// Collects the marks in a schema; `path` leads to its value, if a path of properties exists.
 fn collect(
     schema: &Value,
     path: Option<&[&str]>,
@@ -179,7 +180,7 @@ fn collect(
                     collect(inner, None, found)?;
                 }
             }
-            // What else there is holds values, not schemas.
+            // All other keywords hold values, not schemas.
             _ => {}
         }
     }
@@ -209,7 +210,7 @@ fn marked(
     Ok(HeaderParameter { header, path: path.iter().map(|&name| name.to_owned()).collect() })
 }
 
-/// Tells whether `name` can be part of a header's name. Source: RFC 9110, "tchar".
+/// Returns whether `name` can be part of a header's name. Source: RFC 9110, "tchar".
 fn is_token(name: &str) -> bool {
     let is_tchar = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     !name.is_empty() && name.bytes().all(is_tchar)
@@ -222,8 +223,8 @@ pub fn arguments(call: &Message) -> Option<String> {
 }
 
 impl HeaderParameter {
-    /// Returns the value that the header must have, not encoded yet; nothing where there is no
-    /// argument, or none that a header could carry.
+    /// Returns the expected value of the header, not yet encoded. Returns `None` if the argument is
+    /// missing or no header can carry it.
     pub fn value(&self, arguments: &Value) -> Option<String> {
         match self.argument(arguments)? {
             Value::String(text) => Some(text.clone()),
@@ -233,7 +234,7 @@ impl HeaderParameter {
         }
     }
 
-    /// Tells whether the header, if the request has it, says what the arguments say.
+    /// Returns whether the header agrees with the arguments: equal values, or both absent.
     pub fn agrees(&self, arguments: &Value, header: Option<&str>) -> bool {
         let told = header.map(decode);
         match (self.value(arguments), told) {
@@ -251,11 +252,11 @@ impl HeaderParameter {
     }
 }
 
-/// Returns a number that is an integer, also one that is written as `42.0`.
+/// Returns the value of a number that is an integer, `42.0` included.
 fn integer(number: &serde_json::Number) -> Option<i64> {
     let exact = number.as_i64().or_else(|| {
         let number = number.as_f64().filter(|number| number.fract() == 0.0)?;
-        // A decimal that long is cut, not rounded to another integer of the range.
+        // The conversion saturates outside of `i64`, and so never yields an integer in the range.
         #[expect(clippy::cast_possible_truncation, reason = "the range is looked at below")]
         Some(number as i64)
     })?;

@@ -1,4 +1,4 @@
-//! The JSON-RPC error object: code, message, and what to do about it.
+//! The JSON-RPC error object: code, message and suggestion.
 
 use std::collections::BTreeMap;
 
@@ -8,65 +8,65 @@ use serde_json::Value;
 
 use super::{Era, version};
 
-/// Bytes that are not JSON. Source: JSON-RPC 2.0, "Error object".
+/// Invalid JSON. Source: JSON-RPC 2.0, "Error object".
 pub const PARSE_ERROR: i64 = -32700;
 /// JSON that is not a message. Source: JSON-RPC 2.0.
 pub const INVALID_REQUEST: i64 = -32600;
-/// A method that nobody here knows. Source: JSON-RPC 2.0.
+/// An unknown method. Source: JSON-RPC 2.0.
 pub const METHOD_NOT_FOUND: i64 = -32601;
 /// Parameters that do not fit the method; also an unknown tool or server. Source: JSON-RPC 2.0.
 pub const INVALID_PARAMS: i64 = -32602;
-/// Something failed on our side or at the server. Source: JSON-RPC 2.0.
+/// A failure of metamcp or the server. Source: JSON-RPC 2.0.
 pub const INTERNAL_ERROR: i64 = -32603;
-/// A request ran out of time. Source: seed 001, and the MCP SDKs.
+/// A timeout of a request. Source: the MCP SDKs.
 pub const REQUEST_TIMEOUT: i64 = -32001;
-/// A request that must belong to a session names none. Source: the MCP SDKs.
+/// A request without the session id that it needs. Source: the MCP SDKs.
 pub const SESSION_REQUIRED: i64 = -32000;
-/// A session that is not known, or not any more; its HTTP status tells it from a request that ran
-/// out of time. Source: the MCP SDKs.
+/// An unknown or expired session; the HTTP status distinguishes it from a timeout of a request.
+/// Source: the MCP SDKs.
 pub const SESSION_NOT_FOUND: i64 = -32001;
-/// No such resource, up to protocol version 2025-11-25. Source: MCP, "Resources".
+/// An unknown resource, up to protocol version 2025-11-25. Source: MCP, "Resources".
 pub const RESOURCE_NOT_FOUND: i64 = -32002;
-/// The client has to visit addresses first, in protocol version 2025-11-25 only. Source: MCP,
+/// URLs that the client must visit first, in protocol version 2025-11-25 only. Source: MCP,
 /// "Elicitation".
 pub const URL_ELICITATION_REQUIRED: i64 = -32042;
-/// A header of a request says something else than its body. Source: MCP 2026-07-28, "Error codes",
-/// as are the next two.
+/// A header that contradicts the body of its request. Source: MCP 2026-07-28, "Error codes", as for
+/// the next two.
 pub const HEADER_MISMATCH: i64 = -32020;
-/// The client has not declared a capability that the request takes.
+/// A capability that the request needs and the client has not declared.
 pub const CAPABILITY_REQUIRED: i64 = -32021;
-/// A protocol version that is not served. Source: MCP 2026-07-28, "Versioning".
+/// An unsupported protocol version. Source: MCP 2026-07-28, "Versioning".
 pub const UNSUPPORTED_VERSION: i64 = -32022;
 
-/// A server is left alone for a while, and `data.context.retryAfterMs` says for how long: to operators
-/// only, as are the next two. Ours.
+/// A server that receives no requests for the time in `data.context.retryAfterMs`. This and the
+/// next two are codes of metamcp, used only for operators.
 pub const SERVER_PAUSED: i64 = -32010;
-/// There is no room: connections, requests or memory are used up, and others will give some back. Ours.
+/// Exhausted connections, requests or memory, of which others will release some.
 pub const NO_ROOM: i64 = -32011;
-/// A server could not be connected, has ended, or broke its answer off. Ours.
+/// A server that could not be connected, has exited, or broke off its answer.
 pub const SERVER_FAILED: i64 = -32012;
 
-/// An error as a client sees it.
+/// An error as clients receive it.
 ///
-/// `data.code` is stable and meant for programs, `data.suggestion` is one sentence that says what
-/// to do, `data.context` names the things involved. Source: seed 001, "Structured errors".
+/// `data.code` is stable and meant for programs. `data.suggestion` is one sentence that says what
+/// to do. `data.context` names the things involved.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RpcError {
     /// The JSON-RPC code.
     pub code: i64,
-    /// What failed, in words.
+    /// A description of the failure.
     pub message: String,
     /// The stable name of the error, in `SCREAMING_SNAKE`.
     pub name: &'static str,
-    /// What the caller can do about it.
+    /// The action that the caller can take.
     pub suggestion: Option<String>,
-    /// The things involved, by name; an empty object is left out.
+    /// The things involved, by name; `null` is left out.
     pub context: Value,
-    /// What the protocol wants to be in the data of this error.
+    /// The members that the protocol requires in `data` for this error.
     pub details: BTreeMap<&'static str, Value>,
 }
 
-/// In the order in which people read it.
+/// An error object with its members in reading order.
 #[derive(Serialize)]
 struct Object<'a> {
     code: i64,
@@ -86,8 +86,8 @@ struct Data<'a> {
 }
 
 impl RpcError {
-    /// Returns the error of a request that is cut off as the service stops, and of which a server may have
-    /// done what it asks for, or cannot.
+    /// Returns the error of a request that is interrupted by the shutdown of the service.
+    /// `may_be_done` states whether a server may have executed it.
     pub fn stopping(may_be_done: bool) -> Self {
         Self::new(INTERNAL_ERROR, "SERVICE_STOPPING", "the service is stopping").suggest(
             match may_be_done {
@@ -111,8 +111,8 @@ impl RpcError {
         }
     }
 
-    /// Tells whether an error object, given as JSON text, says that our version of the modern era is
-    /// served; nothing where it does not say which versions are.
+    /// Returns whether an error object, given as JSON text, lists the modern version as supported.
+    /// Returns `None` if it lists no versions.
     pub fn serves_modern(error: &str) -> Option<bool> {
         let error: Value = serde_json::from_str(error).ok()?;
         let served = error["data"]["supported"].as_array()?;
@@ -124,21 +124,21 @@ impl RpcError {
         serde_json::from_str::<Value>(error).ok()?.get("code")?.as_i64()
     }
 
-    /// Adds what the caller can do about it.
+    /// Adds the action that the caller can take.
     #[must_use]
     pub fn suggest(mut self, suggestion: impl Into<String>) -> Self {
         self.suggestion = Some(suggestion.into());
         self
     }
 
-    /// Adds what the protocol wants to be in the data of this error.
+    /// Adds a member that the protocol requires in `data` for this error.
     #[must_use]
     pub fn detail(mut self, name: &'static str, value: Value) -> Self {
         self.details.insert(name, value);
         self
     }
 
-    /// Returns the error as a client of `era` knows it.
+    /// Returns the error with the code that clients of `era` know.
     #[must_use]
     pub fn for_era(self, era: Era) -> Self {
         match era {
@@ -147,9 +147,9 @@ impl RpcError {
         }
     }
 
-    /// Returns the error with a code that the modern era has: it has its own for a resource that is
-    /// not there, and none for what the SDKs have made up.
-    /// Source: MCP 2026-07-28, "Error Codes".
+    /// Returns the error with a code of the modern era. It has another code for an unknown
+    /// resource, and none for the codes of the SDKs and metamcp. Source: MCP 2026-07-28, "Error
+    /// Codes".
     fn for_modern(self) -> Self {
         let code = match self.code {
             RESOURCE_NOT_FOUND => INVALID_PARAMS,
@@ -166,8 +166,8 @@ impl RpcError {
         self
     }
 
-    /// Returns the error with a suggestion and a context, be it an empty one: programs that read the
-    /// errors of the operator's interface find both in each.
+    /// Returns the error with a suggestion and a context, even an empty one. Programs that read
+    /// errors from the control interface find both in each.
     #[must_use]
     pub fn complete(mut self) -> Self {
         if self.suggestion.as_deref().is_none_or(str::is_empty) {
@@ -179,7 +179,7 @@ impl RpcError {
         self
     }
 
-    /// Returns the error object, JSON text.
+    /// Returns the error object as JSON text.
     pub fn object(&self) -> String {
         let data = Data {
             code: self.name,
@@ -191,8 +191,8 @@ impl RpcError {
         serde_json::to_string(&error).expect("strings and numbers are JSON")
     }
 
-    /// Renders the answer to the request whose id is the JSON text `id`; `None` is the null id of
-    /// an answer to something that could not be read.
+    /// Returns the answer to the request whose id is the JSON text `id`. `None` stands for the null
+    /// id of an answer to an unreadable message.
     pub fn render(&self, id: Option<&str>) -> Bytes {
         let error = self.object();
         let id = id.unwrap_or("null");

@@ -1,4 +1,4 @@
-//! What a server says about itself, in the words of the other era.
+//! The translation of a server's description of itself to the other era.
 
 use serde_json::{Map, Value, json};
 
@@ -9,15 +9,15 @@ use super::{
     version,
 };
 
-/// The members of a result of `server/discover` that a result of `initialize` does not have.
+/// The members that only a `server/discover` result has, and not one of `initialize`.
 const MODERN_ONLY: [&str; 4] = ["resultType", "ttlMs", "cacheScope", "supportedVersions"];
 
 impl ServerProfile {
-    /// Reads the result of `server/discover`, as JSON text.
+    /// Reads the result of `server/discover`, given as JSON text.
     ///
     /// # Errors
     ///
-    /// [`ServerProfileError`] when it is none, or names no version without a handshake that we speak.
+    /// [`ServerProfileError`] if it is invalid, or names no modern version that metamcp speaks.
     pub fn discovered(result: &str) -> Result<Self, ServerProfileError> {
         let result: Map<String, Value> =
             serde_json::from_str(result).map_err(|_| ServerProfileError::NoVersions)?;
@@ -31,15 +31,15 @@ impl ServerProfile {
         Ok(Self { protocol_version: version::MODERN.to_owned(), result })
     }
 
-    /// Returns the server's name and version, if it says them.
+    /// Returns the server's name and version, if it states them.
     pub fn server_info(&self) -> Option<&Value> {
         let meta = || self.result.get("_meta")?.get(client_meta::SERVER_INFO);
         self.result.get("serverInfo").or_else(meta)
     }
 
-    /// Returns the result of `server/discover` for a client of the modern era, which may use every
-    /// version that we serve. Without a `standing` connection no notices are declared, and of tasks
-    /// those on `offer`, as in [`ServerProfile::for_client`].
+    /// Returns the result of `server/discover` for a client of the modern era, which may use any
+    /// version that metamcp serves. `is_standing` and `offer` work as in
+    /// [`ServerProfile::for_client`].
     pub fn for_modern_client(&self, is_standing: bool, offer: TaskCapability) -> Value {
         let mut result = self.result.clone();
         let mut meta = match result.remove("_meta") {
@@ -53,7 +53,7 @@ impl ServerProfile {
         result.remove("serverInfo");
         result.insert("resultType".to_owned(), "complete".into());
         result.insert("supportedVersions".to_owned(), json!(version::SERVED));
-        // What a server that shakes hands says of itself may change with its next connection.
+        // A legacy server may describe itself differently on its next connection.
         result.entry("ttlMs").or_insert_with(|| 0.into());
         result.entry("cacheScope").or_insert_with(|| "private".into());
         if !meta.is_empty() {
@@ -77,20 +77,20 @@ impl ServerProfile {
         Value::Object(result)
     }
 
-    /// Turns the result of `server/discover` into one of `initialize`, but for the version.
+    /// Converts the result of `server/discover` to one of `initialize`, except for the version.
     pub(super) fn as_initialized(&self) -> Map<String, Value> {
         let mut result = self.result.clone();
         for member in MODERN_ONLY {
             result.remove(member);
         }
-        // A client needs a name to show.
+        // Clients need a name to display.
         let info = self.server_info().cloned();
         let info = info.unwrap_or_else(|| json!({ "name": "unknown", "version": "unknown" }));
         result.insert("serverInfo".to_owned(), info);
         let capabilities = result.entry("capabilities").or_insert_with(|| json!({}));
         task::narrow(capabilities, TaskCapability::Nothing);
         if self.has_tasks() {
-            // Nobody can be told all of them: the extension has no list.
+            // `list` is not declared: the extension has no request to list tasks.
             capabilities["tasks"] =
                 json!({ "cancel": {}, "requests": { "tools": { "call": {} } } });
         }

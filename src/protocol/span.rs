@@ -1,9 +1,9 @@
-//! Where a value stands in the text of a message.
+//! The position of a value in the text of a message.
 
 use std::ops::Range;
 
-/// A span that may be absent. A JSON value is never empty, so an empty span is none: that makes it
-/// 8 bytes, of which each message has one for each part.
+/// An optional span in 8 bytes, of which each message stores one per part. An empty span means
+/// none, since a JSON value is never empty.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Span {
     start: u32,
@@ -11,7 +11,7 @@ pub(super) struct Span {
 }
 
 impl Span {
-    /// Returns it, if there is one.
+    /// Returns the span, if present.
     pub(super) fn get(self) -> Option<Range<u32>> {
         (self.start < self.end).then_some(self.start..self.end)
     }

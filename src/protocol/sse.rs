@@ -1,4 +1,4 @@
-//! Server-sent events: an encoder for our answers, a parser for those of upstreams.
+//! Server-sent events: an encoder for answers to clients, a parser for those of upstreams.
 
 use std::{iter, time::Duration};
 
@@ -7,20 +7,20 @@ use bytes::{Buf as _, Bytes, BytesMut};
 pub use super::ndjson::on_one_line;
 use super::{ByteChunks, byte_chunks::COPIED_MAX, ndjson::OversizedLine};
 
-/// What keeps a silent stream alive: a comment, which every parser ignores.
+/// A comment that keeps an idle stream alive; every parser ignores it.
 pub const KEEP_ALIVE: Bytes = Bytes::from_static(b": keep-alive\n\n");
 
-/// Encodes one JSON message as an event.
+/// Encodes a JSON message as an event.
 fn encode(message: &[u8]) -> Bytes {
     encode_with_id(None, message)
 }
 
-/// The size beyond which a piece of an event is nothing but data, in bytes: what is copied together is
-/// smaller, with its id.
+/// The chunk size, in bytes, above which a chunk of an event contains only data. Smaller chunks may
+/// hold copied data together with an id.
 pub const DATA_BYTES_MIN: usize = COPIED_MAX + (1 << 10);
 
-/// Encodes one JSON message as an event, without a copy of a large one. Pieces of more than
-/// [`DATA_BYTES_MIN`] bytes may have line breaks, which would end the data: see [`on_one_line`].
+/// Encodes a JSON message as an event, without copying a large one. Chunks of more than
+/// [`DATA_BYTES_MIN`] bytes may contain line breaks, which would end the data: see [`on_one_line`].
 pub fn encode_pieces(message: ByteChunks) -> ByteChunks {
     match message {
         ByteChunks::One(message) if message.len() <= COPIED_MAX => {
@@ -30,7 +30,7 @@ pub fn encode_pieces(message: ByteChunks) -> ByteChunks {
     }
 }
 
-/// As [`encode_pieces`], for an event with an id.
+/// Works like [`encode_pieces`], for an event with an id.
 pub fn encode_pieces_with_id(id: &str, message: ByteChunks) -> ByteChunks {
     match message {
         ByteChunks::One(message) if message.len() <= COPIED_MAX => {
@@ -47,8 +47,8 @@ fn event_of(head: Bytes, message: ByteChunks) -> ByteChunks {
     ByteChunks::Many(iter::once(head).chain(data).chain(iter::once(end)).collect())
 }
 
-/// Encodes an event without data, which tells a client where the stream begins, and how long it is to
-/// wait before it resumes it.
+/// Encodes an event without data. It gives the client the start of the stream, and the delay before
+/// it may resume the stream.
 pub fn encode_priming(id: &str, retry: Option<Duration>) -> Bytes {
     match retry {
         Some(retry) => format!("id: {id}\nretry: {}\ndata:\n\n", retry.as_millis()).into(),
@@ -56,13 +56,13 @@ pub fn encode_priming(id: &str, retry: Option<Duration>) -> Bytes {
     }
 }
 
-/// Encodes where a client is to post its messages, which is a URI and has no line break.
-/// Source: MCP 2024-11-05, "HTTP with SSE".
+/// Encodes the URI to which a client must post its messages; it has no line break. Source: MCP
+/// 2024-11-05, "HTTP with SSE".
 pub fn encode_endpoint(uri: &str) -> Bytes {
     format!("event: endpoint\ndata: {uri}\n\n").into()
 }
 
-/// Encodes one JSON message as an event with an id, which has no line break.
+/// Encodes a JSON message as an event with an id, which has no line break.
 fn encode_with_id(id: Option<&str>, message: &[u8]) -> Bytes {
     let mut frame = BytesMut::with_capacity(message.len() + 64);
     if let Some(id) = id {
@@ -82,32 +82,32 @@ fn encode_with_id(id: Option<&str>, message: &[u8]) -> Bytes {
     frame.freeze()
 }
 
-/// What may stand in front of a stream and means nothing.
+/// The byte order mark that may precede a stream and has no meaning.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// The longest event id that is kept, in bytes: it is sent back in a header.
+/// The longest event id that is stored, in bytes: it is sent back in a header.
 const ID_BYTES_MAX: usize = 1024;
 
-/// Cuts a stream into events.
+/// A decoder that splits a byte stream into events.
 ///
-/// An event that lies whole in one chunk is a slice of it, and not copied.
-/// Source: WHATWG HTML, "Server-sent events".
+/// An event within one chunk is a slice of it, without a copy. Source: WHATWG HTML, "Server-sent
+/// events".
 #[derive(Debug)]
 pub struct SseDecoder {
-    /// What was pushed last and not looked at yet.
+    /// The bytes that were pushed but not parsed yet.
     chunk: Bytes,
-    /// The beginning of a line that goes on in `chunk`.
+    /// The start of a line that continues in `chunk`.
     line: BytesMut,
-    /// The beginning of this line was thrown away.
+    /// `true` if the start of the current line was discarded.
     is_cut: bool,
-    /// The last line ended in a carriage return: a line feed that follows belongs to it.
+    /// `true` if the last line ended with a carriage return, to which a line feed may belong.
     is_after_return: bool,
     has_begun: bool,
     data: Option<Bytes>,
-    /// The data so far, once it has more than one line.
+    /// The data so far, once it has several lines.
     joined: BytesMut,
     kind: Bytes,
-    /// The id as the last `id` field has it: it counts once its event has ended.
+    /// The value of the latest `id` field, which takes effect at the end of its event.
     id: Vec<u8>,
     last_id: Vec<u8>,
     retry: Option<Duration>,
@@ -115,33 +115,33 @@ pub struct SseDecoder {
     skipping: Option<OversizedLine>,
 }
 
-/// What a stream holds.
+/// An item of a stream.
 #[derive(Debug, PartialEq, Eq)]
 pub enum SseItem {
-    /// An event.
+    /// An event within the limit.
     Event(SseEvent),
-    /// An event longer than the limit, of which only the ends were kept.
+    /// An event over the limit, of which only the two ends were kept.
     Oversized(OversizedLine),
 }
 
-/// One event with data, which may be empty.
+/// An event with data, which may be empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SseEvent {
-    /// Its lines of data, joined by line feeds.
+    /// The data lines, joined by line feeds.
     pub data: Bytes,
-    /// Its kind, empty where the stream does not name one.
+    /// The event type, empty if the stream does not name one.
     pub kind: Bytes,
 }
 
 impl SseEvent {
-    /// Tells whether it carries a message: its kind is `message`, named or not.
+    /// Returns whether the event carries a message: its type is `message` or absent.
     pub fn is_message(&self) -> bool {
         self.kind.is_empty() || self.kind == "message"
     }
 }
 
 impl SseDecoder {
-    /// Returns a parser that skips events with more than `length_max` bytes of data.
+    /// Returns a decoder that skips events with more than `length_max` bytes of data.
     pub fn new(length_max: usize) -> Self {
         Self {
             chunk: Bytes::new(),
@@ -160,43 +160,43 @@ impl SseDecoder {
         }
     }
 
-    /// Begins a stream that goes on where the last one ended: id and pause are kept, half an event
-    /// is not.
+    /// Prepares for a stream that continues the last one. Keeps the id and the delay, and discards
+    /// an incomplete event.
     pub fn restart(&mut self) {
         let (last_id, retry) = (std::mem::take(&mut self.last_id), self.retry);
         *self = Self { id: last_id.clone(), last_id, retry, ..Self::new(self.length_max) };
     }
 
-    /// Returns the id of the last event that has ended, with data or without; empty when there is
-    /// none to go on from.
+    /// Returns the id of the last complete event, with data or without. It is empty if there is
+    /// none to resume from.
     pub fn last_id(&self) -> &[u8] {
         &self.last_id
     }
 
-    /// Returns how long the server wants to be left alone before the stream is opened again.
+    /// Returns the delay that the server requests before the stream is reopened.
     pub fn retry(&self) -> Option<Duration> {
         self.retry
     }
 
-    /// Returns the length so far of an event over the limit, while it is being skipped.
+    /// Returns the length so far of an oversized event that is being skipped.
     pub fn skipped(&self) -> Option<usize> {
         self.skipping.as_ref().map(|oversized| oversized.length)
     }
 
-    /// Returns how many bytes of the event that is read now are kept.
+    /// Returns the number of buffered bytes of the current event.
     pub fn n_kept(&self) -> usize {
         self.length() + self.line.len() + self.chunk.len()
     }
 
-    /// Throws away what was read of an event that is not complete, and the rest of it when it comes: it
-    /// is told as [`SseItem::Oversized`].
+    /// Discards the incomplete event, including the part that is still to come. The event is later
+    /// returned as [`SseItem::Oversized`].
     pub fn discard(&mut self) {
         let line = std::mem::take(&mut self.line);
         self.is_cut |= !line.is_empty();
         self.skip(&line);
     }
 
-    /// Adds bytes of the stream.
+    /// Appends bytes of the stream.
     pub fn push(&mut self, chunk: Bytes) {
         if self.chunk.is_empty() {
             self.chunk = chunk;
@@ -205,7 +205,7 @@ impl SseDecoder {
         }
     }
 
-    /// Returns the next event that is complete, or `None` when more bytes are needed.
+    /// Returns the next complete event, or `None` if more bytes are needed.
     pub fn next_item(&mut self) -> Option<SseItem> {
         loop {
             if self.is_after_return && !self.chunk.is_empty() {
@@ -222,7 +222,7 @@ impl SseDecoder {
             self.is_after_return = self.chunk.get_u8() == b'\r';
             if !self.line.is_empty() {
                 self.line.extend_from_slice(&line);
-                // Not split off: what is left of its memory would keep all of it.
+                // Not split off: the remaining capacity would keep the whole buffer allocated.
                 line = std::mem::take(&mut self.line).freeze();
             }
             if !std::mem::replace(&mut self.has_begun, true) && line.starts_with(BYTE_ORDER_MARK) {
@@ -238,7 +238,7 @@ impl SseDecoder {
         }
     }
 
-    /// Keeps what is left of the chunk, the beginning of a line, while there is room for it.
+    /// Keeps the rest of the chunk, the start of a line, if it fits the limit.
     fn keep_rest(&mut self) {
         let rest = std::mem::take(&mut self.chunk);
         let is_too_long = self.length() + self.line.len() + rest.len() > self.length_max;
@@ -252,18 +252,18 @@ impl SseDecoder {
         }
     }
 
-    /// Returns how long the data is so far.
+    /// Returns the length of the data so far.
     fn length(&self) -> usize {
         self.data.as_ref().map_or(0, Bytes::len) + self.joined.len()
     }
 
-    /// Returns how long the data would be with `line` as one more line of it.
+    /// Returns the length of the data with `line` added.
     fn length_with(&self, line: &[u8]) -> usize {
         let is_joined = self.data.is_some() || !self.joined.is_empty();
         self.length() + usize::from(is_joined) + line.len()
     }
 
-    /// Throws away `bytes` of an event that is too long, and what came of it before.
+    /// Discards `bytes` of an oversized event and the data before them.
     fn skip(&mut self, bytes: &[u8]) {
         let oversized = self.skipping.get_or_insert_default();
         oversized.extend(&self.data.take().unwrap_or_default());
@@ -283,7 +283,7 @@ impl SseDecoder {
             }
             b"data" => self.add_data(value),
             b"event" => self.kind = value,
-            // One that could not be sent back is as good as none.
+            // An id that cannot be sent back counts as none.
             b"id" if value.len() > ID_BYTES_MAX => self.id.clear(),
             b"id" if !value.contains(&0) => {
                 self.id.clear();
@@ -307,7 +307,7 @@ impl SseDecoder {
         self.joined.extend_from_slice(&value);
     }
 
-    /// Ends an event. One without data moves the id and is none.
+    /// Ends an event. An event without data sets the id and is not returned.
     fn dispatch(&mut self) -> Option<SseItem> {
         self.last_id.clone_from(&self.id);
         let kind = std::mem::take(&mut self.kind);
@@ -329,7 +329,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns the data of every event, and the parser as it is after the last one.
+    /// Returns the data of every event, and the decoder after the last one.
     fn read(chunks: &[&[u8]]) -> (Vec<String>, SseDecoder) {
         let mut events = SseDecoder::new(1000);
         let mut out = Vec::new();
@@ -377,7 +377,7 @@ mod tests {
             let message = Bytes::from("x\n".repeat(length));
             let many = ByteChunks::Many(vec![message.slice(..1), message.slice(1..)]);
             for pieces in [ByteChunks::One(message.clone()), many] {
-                // As it is written to a stream.
+                // The bytes as written to a stream.
                 let written = |pieces: ByteChunks| {
                     let tame = |piece: Bytes| match piece.len() > DATA_BYTES_MIN {
                         true => on_one_line(piece),
@@ -487,7 +487,7 @@ mod tests {
         }
     }
 
-    /// The algorithm of the standard, on the whole text at once.
+    /// The algorithm of the standard, applied to the whole text at once.
     fn by_the_book(text: &str) -> (Vec<(String, String)>, String) {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let text = text.replace("\r\n", "\n").replace('\r', "\n");

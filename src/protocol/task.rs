@@ -1,5 +1,5 @@
-//! The words of tasks: calls whose results are fetched later. 2025-11-25 has them in its core,
-//! 2026-07-28 in an extension with other words.
+//! The vocabulary of tasks, calls whose results are fetched later. It belongs to the core of
+//! 2025-11-25, and to an extension of 2026-07-28 with other terms.
 //!
 //! Source: MCP 2025-11-25, "Tasks", and SEP-2663, "Tasks Extension".
 
@@ -7,38 +7,39 @@ use serde_json::Value;
 
 use super::{
     Era, Message, ObjectMembers, RpcError, client_meta,
-    payloads::{ListKind, ListPage, ServerProfile},
+    list_page::{ListKind, ListPage},
+    payloads::ServerProfile,
     rpc_error::INVALID_PARAMS,
 };
 
-/// Asks how a task is doing, in both eras.
+/// Requests the state of a task, in both eras.
 pub const GET: &str = "tasks/get";
 /// Waits for the result of a task, in the legacy era.
 pub const RESULT: &str = "tasks/result";
-/// Brings what a task wants to know, in the modern era.
+/// Sends the input that a task requires, in the modern era.
 pub const UPDATE: &str = "tasks/update";
-/// Ends a task before its time, in both eras.
+/// Cancels a task, in both eras.
 pub const CANCEL: &str = "tasks/cancel";
 /// Lists tasks, in the legacy era.
 pub const LIST: &str = "tasks/list";
-/// What tells how a task is doing, with its id, in the legacy era and in the modern one.
+/// The notifications with the id and state of a task, in the legacy and the modern era.
 pub const NEWS: [&str; 2] = ["notifications/tasks/status", "notifications/tasks"];
-/// What every method about tasks begins with.
+/// The prefix of all methods about tasks.
 pub const PREFIX: &str = "tasks/";
-/// In `_meta` of the legacy era: the task that a message belongs to.
+/// The member of `_meta` that names the task of a message, in the legacy era.
 pub const RELATED: &str = "io.modelcontextprotocol/related-task";
 
-/// What marks a tool that can be called as a task, and how, in the legacy era.
+/// The member that states whether a tool can be called as a task, in the legacy era.
 pub const SUPPORT: &str = "taskSupport";
 
-/// What of a server's tasks its clients are told about.
+/// The part of a server's task capability that its clients can use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskCapability {
-    /// Nothing: a client could not find its task again.
+    /// None: a client could not find its task again.
     Nothing,
-    /// Its own, by their ids: a list would show the tasks of others.
+    /// Access to tasks by id; a list would show the tasks of other clients.
     ById,
-    /// All that there are: nobody else has any on this connection.
+    /// All of it: no other client has tasks on this connection.
     All,
 }
 
@@ -47,31 +48,31 @@ pub fn id_of(request: &Message) -> Option<String> {
     params_of(request)?.string("taskId")
 }
 
-/// Tells whether a call is to be a task, in the words of the legacy era.
+/// Returns whether a call requests a task, in the legacy era.
 pub fn is_asked_for(call: &Message) -> bool {
     params_of(call).is_some_and(|params| params.get("task").is_some_and(|task| task != "null"))
 }
 
-/// Returns for how long a call wants its task to be kept, in milliseconds.
+/// Returns the time in milliseconds for which a call asks to keep its task.
 pub fn ttl_of(call: &Message) -> Option<u64> {
     ObjectMembers::read(params_of(call)?.get("task")?)?.get("ttl")?.parse().ok()
 }
 
 fn params_of(request: &Message) -> Option<ObjectMembers<'_>> {
     let text = std::str::from_utf8(request.bytes()).ok()?;
-    // Nearly all messages have nothing to do with tasks.
+    // Nearly all messages do not concern tasks.
     if !text.contains("task") {
         return None;
     }
     ObjectMembers::read(ObjectMembers::one(text, "params")?)
 }
 
-/// Tells whether the result of a call, JSON text, says that the tool has failed.
+/// Returns whether the result of a call, given as JSON text, reports a failure of the tool.
 pub fn has_failed(result: &str) -> bool {
     ObjectMembers::one(result, "isError") == Some("true")
 }
 
-/// Tells whether a client with these capabilities, JSON text, takes tasks of the modern era.
+/// Returns whether these capabilities, JSON text of a client, include tasks of the modern era.
 pub fn is_taken(capabilities: &str) -> bool {
     let extensions = ObjectMembers::read(capabilities);
     let extensions =
@@ -79,8 +80,8 @@ pub fn is_taken(capabilities: &str) -> bool {
     extensions.is_some_and(|extensions| extensions.get(client_meta::TASKS).is_some())
 }
 
-/// Returns the tools on a page of `tools/list`, the text of its result, that are called as tasks or
-/// not at all, in the words of the legacy era.
+/// Returns the tools on a page of `tools/list`, the text of its result, that must be called as
+/// tasks. Applies to the legacy era.
 pub fn demanding_tools(page: &str) -> Vec<String> {
     // Nearly all pages have none.
     if !page.contains(SUPPORT) {
@@ -95,8 +96,8 @@ pub fn demanding_tools(page: &str) -> Vec<String> {
     demanding.map(|tool| tool.key).collect()
 }
 
-/// Tells whether a tool, JSON text of its definition, is called as a task where a client wants that,
-/// in the words of the legacy era.
+/// Returns whether a tool, given as JSON text, is called as a task if the client requests it.
+/// Applies to the legacy era.
 pub fn is_taken_by_tool(definition: &str) -> bool {
     let execution = ObjectMembers::one(definition, "execution").and_then(ObjectMembers::read);
     let support = execution.and_then(|execution| execution.string(SUPPORT));
@@ -104,7 +105,7 @@ pub fn is_taken_by_tool(definition: &str) -> bool {
 }
 
 impl ServerProfile {
-    /// Tells whether calls of the server's tools can be tasks.
+    /// Returns whether calls of the server's tools can be tasks.
     pub fn has_tasks(&self) -> bool {
         let Some(capabilities) = self.result.get("capabilities") else { return false };
         match self.era() {
@@ -114,27 +115,27 @@ impl ServerProfile {
     }
 }
 
-/// Names the task that a result, or the parameters of a request, belong to by its id, JSON text, as
-/// the legacy era wants it.
+/// Adds the id of the task, JSON text, to a result or to the parameters of a request. The legacy
+/// era requires it.
 pub fn relate(members: &mut ObjectMembers<'_>, id: &str) {
     members.set_in_object("_meta", RELATED, &format!(r#"{{"taskId":{id}}}"#));
 }
 
-/// Returns the result of a call, JSON text, with the id of the task that it is the result of, JSON
-/// text. What is no object stays as it is.
+/// Returns the result of a call, JSON text, with the id of its task, JSON text. A result that is no
+/// object is unchanged.
 pub fn related(result: &str, id: &str) -> String {
     let Some(mut members) = ObjectMembers::read(result) else { return result.to_owned() };
     relate(&mut members, id);
     members.to_string()
 }
 
-/// Returns why a task in this status is not cancelled, in the legacy era.
+/// Returns the error for the cancellation of a task with this final status, in the legacy era.
 pub fn ended(status: &str) -> RpcError {
     let text = format!("the task is {status} already: it cannot be cancelled");
     RpcError::new(INVALID_PARAMS, "TASK_ENDED", text)
 }
 
-/// Takes what is not offered out of the capabilities of a server for its clients of the same era.
+/// Removes task capabilities that are not on `offer`, for clients of the server's own era.
 pub(super) fn narrow(capabilities: &mut Value, offer: TaskCapability) {
     let Value::Object(capabilities) = capabilities else { return };
     match offer {

@@ -1,32 +1,32 @@
-//! Protocol versions and what we answer to a client that asks for one.
+//! Protocol versions and their negotiation.
 
 /// The versions with an `initialize` handshake, newest first.
 ///
 /// Source: MCP, "Versioning".
 pub const LEGACY: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
-/// The newest version of the legacy era: what we ask servers for.
+/// The newest version of the legacy era, which metamcp requests from servers.
 pub const LEGACY_LATEST: &str = LEGACY[0];
 
-/// The version without a handshake, in which every request stands for itself.
+/// The version without a handshake, in which every request is self-contained.
 ///
 /// Source: MCP, "Versioning".
 pub const MODERN: &str = "2026-07-28";
 
-/// Every version that is served, newest first.
+/// All supported versions, newest first.
 pub const SERVED: [&str; 5] = [MODERN, LEGACY[0], LEGACY[1], LEGACY[2], LEGACY[3]];
 
-/// The two ways to speak MCP.
+/// The two variants of the MCP protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Era {
-    /// With an `initialize` handshake, up to 2025-11-25.
+    /// The versions with an `initialize` handshake, up to 2025-11-25.
     Legacy,
-    /// Without one, from 2026-07-28.
+    /// The versions without a handshake, from 2026-07-28.
     Modern,
 }
 
 impl Era {
-    /// Returns the era of a version that we know.
+    /// Returns the era of a known version.
     pub fn of(version: &str) -> Option<Self> {
         if version == MODERN {
             return Some(Self::Modern);
@@ -34,7 +34,7 @@ impl Era {
         is_legacy(version).then_some(Self::Legacy)
     }
 
-    /// Returns its name for status output.
+    /// Returns the name for status output.
     pub fn name(self) -> &'static str {
         match self {
             Self::Legacy => "legacy",
@@ -43,36 +43,36 @@ impl Era {
     }
 }
 
-/// Tells whether `version` has an `initialize` handshake that we know.
+/// Returns whether `version` is a known version with an `initialize` handshake.
 pub fn is_legacy(version: &str) -> bool {
     LEGACY.contains(&version)
 }
 
-/// Tells whether clients of this version understand an event without data at the beginning of a
-/// stream. Source: MCP 2025-11-25, "Sending messages to the server".
+/// Returns whether clients of this version accept an event without data at the start of a stream.
+/// Source: MCP 2025-11-25, "Sending messages to the server".
 pub fn has_priming(version: &str) -> bool {
-    // Versions are dates, which sort as text.
+    // Versions are dates, whose text order is their order in time.
     is_legacy(version) && version >= "2025-11-25"
 }
 
 /// The version of a client that names none. Source: MCP 2025-06-18, "Protocol version header".
 pub const ASSUMED: &str = "2025-03-26";
 
-/// Tells whether clients of this version may send several messages at once; they can in one version
-/// only. Source: MCP 2025-06-18, "Key changes".
+/// Returns whether clients of this version may send batches; only one version has them. Source: MCP
+/// 2025-06-18, "Key changes".
 pub fn has_batches(version: &str) -> bool {
     version == "2025-03-26"
 }
 
-/// Tells whether this version knows titles beside names. Source: MCP 2025-06-18, "Key changes".
+/// Returns whether this version has titles beside names. Source: MCP 2025-06-18, "Key changes".
 pub fn has_titles(version: &str) -> bool {
     is_legacy(version) && version >= "2025-06-18"
 }
 
-/// Returns the version to answer a client's `initialize` with.
+/// Returns the version with which to answer a client's `initialize`.
 ///
-/// The client's own when we know it, else our newest; never an unknown one.
-/// Source: MCP 2025-11-25, "Version negotiation".
+/// It is the client's own version if known, otherwise the newest legacy version. Source: MCP
+/// 2025-11-25, "Version negotiation".
 pub fn negotiate(asked: Option<&str>) -> &'static str {
     asked
         .and_then(|asked| LEGACY.into_iter().find(|known| *known == asked))

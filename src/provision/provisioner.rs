@@ -22,7 +22,7 @@ use crate::{
     error_report::chain,
     name::ServerName,
     pool::{Pool, ServerSlot},
-    protocol::payloads::ListItem,
+    protocol::list_page::ListItem,
     redact::sanitize,
     session::SessionRegistry,
 };

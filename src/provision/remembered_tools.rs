@@ -9,7 +9,7 @@ use crate::{
     catalog::Listing,
     config::defaults,
     name::ServerName,
-    protocol::payloads::ListItem,
+    protocol::list_page::ListItem,
     search::{AnalyzedServer, RankingStrategy, SearchIndex, SearchQuery, Thesaurus},
 };
 

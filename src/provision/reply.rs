@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::{
     config::defaults,
     name::ServerName,
-    protocol::{ObjectMembers, payloads::ListItem},
+    protocol::{ObjectMembers, list_page::ListItem},
     redact::{cut, sanitize},
 };
 

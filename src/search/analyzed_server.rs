@@ -1,7 +1,7 @@
-//! One server, analysed: the words of its tools, ready to be put into an index.
+//! The analysed words of one server and its tools, ready to be put into an index.
 //!
-//! Kept for as long as the server offers the same: a change of one server does not analyse the
-//! others again. Knows nothing of weights, meaning or other servers.
+//! They are kept while the server offers the same, so that a change of one server does not analyse
+//! the others again. This module knows nothing of weights, meaning or other servers.
 
 use std::{collections::HashMap, fmt};
 
@@ -12,33 +12,33 @@ use super::{
     tokenizer::{self, TextKind},
 };
 
-/// How many words of one tool are kept. Ours: ten times those of a long definition.
+/// The maximum number of words kept of one tool: ten times those of a long definition.
 pub(super) const WORDS_MAX: usize = 2000;
 
-/// Where in a definition a word stands.
+/// The place of a word in a definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TextField {
-    /// In the tool's name.
+    /// The tool's name.
     Name,
-    /// In its title.
+    /// Its title.
     Title,
-    /// In its description.
+    /// Its description.
     Description,
-    /// In the names of its parameters, or among their values.
+    /// The names of its parameters, and their enumerated values.
     Parameters,
-    /// In the descriptions of its parameters.
+    /// The descriptions of its parameters.
     Remarks,
-    /// In the name of its server.
+    /// The name of its server.
     Server,
 }
 
 impl TextField {
-    /// Those that stand in a definition, in the order in which [`AnalyzedTool`] has them.
+    /// The fields of a definition, in the order of [`AnalyzedTool`].
     pub(super) const OF_TOOL: [Self; 5] =
         [Self::Name, Self::Title, Self::Description, Self::Parameters, Self::Remarks];
 
-    /// How many there are.
+    /// The number of fields.
     pub(super) const COUNT: usize = Self::OF_TOOL.len() + 1;
 
     /// Returns its name.
@@ -69,7 +69,7 @@ impl fmt::Display for TextField {
 
 /// The words of one server and its tools.
 pub struct AnalyzedServer {
-    /// The stems, in the order in which they came; words are kept as places in here.
+    /// The stems, in order of appearance. Words are indexes into this table.
     pub(super) vocabulary: StemTable,
     /// The words of the server's name.
     pub(super) name: Box<[u32]>,
@@ -83,21 +83,21 @@ pub struct AnalyzedServer {
 pub(super) struct AnalyzedTool {
     /// Lower case: `server/tool`, the title and the description.
     text: Box<str>,
-    /// The pairs of its name and its description.
+    /// The byte pairs of its name, title and description.
     pub(super) pairs: BigramFilter,
-    /// Where in `text` the tool's name begins, where it ends, and where the title does.
+    /// The offsets in `text` of the start and the end of the tool's name, and of the title's end.
     borders: [u32; 3],
     /// The words, field by field.
     words: Box<[u32]>,
-    /// Where the fields end in `words`.
+    /// The end of each field in `words`.
     ends: [u32; TextField::OF_TOOL.len()],
 }
 
 impl AnalyzedServer {
-    /// Analyses a server by its name, what it says about itself, and the definitions of its tools.
+    /// Analyses a server: its name, its own description, and the definitions of its tools.
     ///
-    /// `about` is its title and its instructions, `tools` are JSON. A definition that is none keeps
-    /// its place and is found by nothing but its server.
+    /// `about` is its title and its instructions, `tools` are JSON. An invalid definition keeps its
+    /// position, and is found only by its server.
     pub fn of<'a>(server: &str, about: &str, tools: impl Iterator<Item = &'a str>) -> Self {
         let mut reader = Reader::default();
         let name = reader.words(server, TextKind::Name, WORDS_MAX);
@@ -106,12 +106,12 @@ impl AnalyzedServer {
         Self { vocabulary: reader.vocabulary.done(), name, about, tools }
     }
 
-    /// Returns how many tools it has.
+    /// Returns the number of its tools.
     pub fn len(&self) -> usize {
         self.tools.len()
     }
 
-    /// Whether it has no tool.
+    /// Returns `true` if it has no tools.
     pub fn is_empty(&self) -> bool {
         self.tools.is_empty()
     }
@@ -125,7 +125,7 @@ impl AnalyzedTool {
 
     /// Returns the name of its server, in lower case.
     pub(super) fn server(&self) -> &str {
-        // The last byte before the tool's name parts the two.
+        // One byte separates the server from the tool's name.
         &self.text[..self.borders[0] as usize - 1]
     }
 
@@ -155,7 +155,7 @@ impl AnalyzedTool {
     }
 }
 
-/// Stems, each once, one behind the other in memory.
+/// Stems, each once, contiguous in memory.
 #[derive(Default)]
 pub(super) struct StemTable {
     text: Box<str>,
@@ -170,12 +170,12 @@ impl StemTable {
     }
 }
 
-/// Turns text into places in a vocabulary that grows.
+/// A converter of text to indexes in a growing vocabulary.
 #[derive(Default)]
 struct Reader {
     stems: Stemmer,
     vocabulary: Growing,
-    /// Words that were seen, with the places of their stems: most words of a server come often.
+    /// The words seen so far, with the indexes of their stems: most words of a server repeat.
     seen: HashMap<Box<str>, Option<u32>>,
 }
 
@@ -249,7 +249,7 @@ impl Reader {
     }
 }
 
-/// Returns a length as it is kept. All lengths are bounded far below.
+/// Returns a length as it is stored. All lengths are far below the limit.
 fn count(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX)
 }

@@ -1,15 +1,15 @@
-//! Which pairs of neighbouring bytes a text has: most texts are ruled out without reading them.
+//! A filter of neighbouring bytes, which rules out most texts without reading them.
 
-/// How many bits there are: one for each pair of the last five bits of two bytes, which tell
-/// letters apart.
+/// The number of bits: one for each pair of the last five bits of two bytes, which distinguish
+/// letters.
 const BITS: usize = 1 << 10;
 
-/// Which pairs of neighbouring bytes a text has, or a little more.
+/// The pairs of neighbouring bytes in a text, with possible false positives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct BigramFilter([u64; BITS / 64]);
 
 impl BigramFilter {
-    /// Returns those of a text.
+    /// Returns the pairs of a text.
     pub(super) fn of(text: &str) -> Self {
         let mut bits = [0; BITS / 64];
         for pair in text.as_bytes().windows(2) {
@@ -19,17 +19,17 @@ impl BigramFilter {
         Self(bits)
     }
 
-    /// Whether a text with these pairs may have a word in it.
+    /// Returns whether a text with these pairs may contain the word.
     pub(super) fn may_have(&self, word: &QueryPairs) -> bool {
         word.0.iter().all(|&(at, needed)| needed & !self.0[at] == 0)
     }
 }
 
-/// The pairs of a word, which are few: those parts that are not empty, with their places.
+/// The pairs of a word: the few non-empty parts of its filter, with their indexes.
 pub(super) struct QueryPairs(Vec<(usize, u64)>);
 
 impl QueryPairs {
-    /// Returns those of a word.
+    /// Returns the pairs of a word.
     pub(super) fn of(word: &str) -> Self {
         let parts = BigramFilter::of(word).0.into_iter().enumerate();
         Self(parts.filter(|&(_, part)| part != 0).collect())

@@ -1,33 +1,32 @@
-//! What a search reads of the definition of a tool: its texts, each bounded.
+//! The texts of a tool's definition that a search reads, each bounded.
 //!
-//! A definition comes from a server, and anything may stand in it. What is not as it should be is
-//! left out; the rest still counts.
+//! A definition comes from a server and may contain anything. Malformed parts are left out; the
+//! rest still counts.
 
 use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
-/// How long the schema of a tool may be to be read, in bytes. Ours: the largest that real servers
-/// have is a tenth.
+/// The maximum size of a tool's schema, in bytes: ten times the largest of real servers.
 pub(super) const SCHEMA_BYTES_MAX: usize = 256 * 1024;
 
-/// How deep parameters are read. Ours: what is nested deeper says little about the tool.
+/// The maximum depth of parameters: those nested deeper say little about the tool.
 pub(super) const SCHEMA_DEPTH_MAX: usize = 4;
 
-/// How many parameters are read, nested ones included. Ours.
+/// The maximum number of parameters, including nested ones.
 pub(super) const PARAMETERS_MAX: usize = 100;
 
-/// How many values of an enumeration are read, and how long they may be, in bytes. Ours: a long
-/// list is one of countries or currencies and tells no tool from another.
+/// The maximum number of values of an enumeration, and of bytes in each. A longer list has
+/// countries or currencies, and does not distinguish tools.
 pub(super) const VALUES_MAX: (usize, usize) = (12, 24);
 
 /// The texts of a definition.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct DefinitionText<'a> {
-    /// The name, which is empty if there is none.
+    /// The name; empty if it is missing.
     pub(super) name: Cow<'a, str>,
-    /// The title for people, of the tool or of its annotations.
+    /// The title of the tool or of its annotations.
     pub(super) title: Cow<'a, str>,
     /// The description.
     pub(super) description: Cow<'a, str>,
@@ -61,7 +60,7 @@ struct Annotations<'a> {
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
 impl<'a> DefinitionText<'a> {
-    /// Reads the definition of a tool, which is JSON; of anything else comes an empty one.
+    /// Reads the definition of a tool, which is JSON; anything else gives an empty one.
     pub(super) fn read(json: &'a str) -> Self {
         let Ok(members) = serde_json::from_str::<Members<'a>>(json) else {
             return Self::default();
@@ -84,7 +83,7 @@ impl<'a> DefinitionText<'a> {
         definition
     }
 
-    /// Adds the parameters that an object schema has, and those of what is in them.
+    /// Adds the parameters of an object schema, including nested ones.
     fn parameters_of(&mut self, schema: &Value, depth: usize, n_left: &mut usize) {
         if depth >= SCHEMA_DEPTH_MAX {
             return;

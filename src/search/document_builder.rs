@@ -1,4 +1,4 @@
-//! What a tool and a server are made of: how much of which word and of which concept.
+//! The conversion of tools and servers to documents: the amount of each word and concept.
 
 use super::{
     AnalyzedServer,
@@ -9,23 +9,21 @@ use super::{
     term_dictionary::TermDictionary,
 };
 
-/// How much words of a server's name count for what it is about, beside one that it says itself.
-/// Ours.
+/// The weight of a word of a server's name, relative to a word of its title or instructions.
 const SERVER_NAME: f32 = 3.0;
 
-/// After how many of the same word more of it stop to count for what a server is about: so many,
-/// and so many more for each of its tools. Ours.
+/// The saturation of repeated words of a server: a constant, and an addition for each tool.
 const SERVER_SATURATION: (f32, f32) = (1.0, 0.1);
 
-/// Turns servers into features, one after the other.
+/// A converter of servers to features, one after the other.
 pub(super) struct DocumentBuilder<'a> {
     lexicon: &'a TermDictionary,
     weights: &'a RankingWeights,
     lengths: &'a FieldLengths,
-    /// Of the tool or the server that is read just now.
+    /// The amounts of the current tool; `server` has those of the current server.
     tool: Amounts,
     server: Amounts,
-    /// Concepts of one field.
+    /// The concepts of the current field.
     field: SparseScores,
     pub(super) n_tools: u32,
     n_servers: u32,
@@ -33,7 +31,7 @@ pub(super) struct DocumentBuilder<'a> {
     pub(super) of_servers: DocumentTerms,
 }
 
-/// How much there is of each stem and each concept.
+/// The amounts of stems and concepts.
 struct Amounts {
     stems: SparseScores,
     concepts: SparseScores,
@@ -47,7 +45,7 @@ impl Amounts {
         }
     }
 
-    /// Moves all of it to `to` as features of a document, as far as it counts.
+    /// Moves the amounts to `to` as features of a document, reduced by the saturation.
     fn drain(
         &mut self,
         document: u32,
@@ -93,7 +91,7 @@ impl<'a> DocumentBuilder<'a> {
         }
     }
 
-    /// Reads a server; `numbers` are those of its stems in the lexicon.
+    /// Reads a server; `numbers` are the numbers of its stems in the lexicon.
     pub(super) fn server(&mut self, server: &AnalyzedServer, numbers: &[u32]) {
         let name = numbered(&server.name, numbers);
         for (words, weight) in [(&name, SERVER_NAME), (&numbered(&server.about, numbers), 1.0)] {
@@ -136,8 +134,7 @@ impl<'a> DocumentBuilder<'a> {
     }
 }
 
-/// Returns the fields of a tool with their words as the lexicon numbers them, its server's name
-/// among them.
+/// Returns the fields of a tool and its server's name, with words as numbers of the lexicon.
 pub(super) fn fields(
     tool: &AnalyzedTool,
     numbers: &[u32],
@@ -152,7 +149,7 @@ pub(super) fn numbered(words: &[u32], numbers: &[u32]) -> Vec<u32> {
     words.iter().map(|&word| numbers[word as usize]).collect()
 }
 
-/// How long each field is on average, in words.
+/// The average length of each field, in words.
 pub(super) struct FieldLengths([f32; TextField::COUNT]);
 
 impl FieldLengths {
@@ -170,7 +167,7 @@ impl FieldLengths {
         Self(sums.map(|sum| (sum as f32 / n_tools.max(1) as f32).max(1.0)))
     }
 
-    /// Returns what a word counts for in a field of so many words.
+    /// Returns the weight of a word in a field of `n_words` words.
     #[expect(clippy::cast_precision_loss, reason = "counts of words")]
     pub(super) fn weight(&self, field: TextField, n_words: usize, weights: &RankingWeights) -> f32 {
         let at = field as usize;

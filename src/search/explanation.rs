@@ -1,24 +1,24 @@
-//! Why a tool stands where it does.
+//! The explanation of a tool's score.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// Why a tool stands where it does: parts that add up to its score.
+/// The explanation of a tool's score: parts that add up to it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ScoreExplanation {
     /// The sum of the parts.
     pub score: f64,
-    /// What the score is made of, the largest first.
+    /// The parts of the score, the largest first.
     pub parts: Vec<ScorePart>,
 }
 
 /// A part of a score.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ScorePart {
-    /// What it is for.
+    /// The reason for this part, such as a word and its field.
     pub name: String,
-    /// What it adds.
+    /// The contribution to the score.
     pub score: f64,
 }
 

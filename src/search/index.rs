@@ -1,4 +1,4 @@
-//! All tools of all servers, ready to be searched. Immutable.
+//! An immutable index of all tools of all servers.
 
 use std::{fmt, sync::Arc};
 
@@ -17,18 +17,18 @@ use super::{
     top_tools::TopTools,
 };
 
-/// All tools of all servers, ready to be searched.
+/// An immutable index of all tools of all servers.
 pub struct SearchIndex {
     pub(super) words: Arc<WordIndex>,
     pub(super) vectors: ToolVectors,
 }
 
-/// All that is found by words.
+/// The part of the index that is searched by words.
 pub(super) struct WordIndex {
     servers: Box<[Arc<AnalyzedServer>]>,
-    /// For each server the number of its first tool, and at the end the number of all tools.
+    /// The number of the first tool of each server, and at the end the number of all tools.
     firsts: Box<[u32]>,
-    /// For each tool its server.
+    /// The server of each tool.
     owners: Box<[u32]>,
     names: NameIndex,
     pub(super) weights: RankingWeights,
@@ -39,7 +39,7 @@ pub(super) struct WordIndex {
 }
 
 impl SearchIndex {
-    /// Makes an index of servers that were analysed before.
+    /// Builds an index of analysed servers.
     pub fn new(servers: &[Arc<AnalyzedServer>], thesaurus: &Thesaurus) -> Self {
         let (weights, mut lexicon) = (RankingWeights::OURS, thesaurus.lexicon().clone());
         let numbers: Vec<Vec<u32>> =
@@ -68,27 +68,27 @@ impl SearchIndex {
         Self { words: Arc::new(words), vectors: ToolVectors::default() }
     }
 
-    /// Returns one of the same tools with dense vectors, made by whoever makes those of queries.
+    /// Returns an index of the same tools with dense vectors, from the model used for queries.
     ///
-    /// A tool whose vector is missing, empty, or of another length than the first is found by its
-    /// words alone.
+    /// A tool is found by its words alone if its vector is missing, empty, or not as long as the
+    /// first vector.
     #[must_use]
     pub fn with_vectors<'a>(&self, of: impl Fn(ToolPosition) -> Option<&'a [f32]>) -> Self {
         let vectors = ToolVectors::of((0..self.n_tools()).map(|number| of(self.place(number))));
         Self { words: Arc::clone(&self.words), vectors }
     }
 
-    /// Returns how many tools there are.
+    /// Returns the number of tools.
     pub fn len(&self) -> usize {
         self.n_tools() as usize
     }
 
-    /// Whether there is no tool.
+    /// Returns `true` if there are no tools.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns the best tools for a query, best first; of equal ones the one that comes first.
+    /// Returns the best tools for a query, best first; of equal ones the first in the index.
     pub fn search(&self, query: &SearchQuery<'_>) -> Vec<SearchHit> {
         match query.strategy {
             RankingStrategy::Keyword => self.by_keyword(query),
@@ -97,9 +97,9 @@ impl SearchIndex {
         }
     }
 
-    /// Returns why a tool stands where it does: parts that add up to its score.
+    /// Returns the parts that add up to the score of a tool.
     ///
-    /// A tool that is not there, or that nothing speaks for, has no parts.
+    /// A tool that does not exist, or does not match, has no parts.
     pub fn explain(&self, query: &SearchQuery<'_>, place: ToolPosition) -> ScoreExplanation {
         let Some((number, tool)) = self.tool(place) else { return ScoreExplanation::default() };
         let mut named = self.named(query);
@@ -119,7 +119,7 @@ impl SearchIndex {
         ScoreExplanation::of(parts)
     }
 
-    /// Returns the tools that a pattern is in: their path, title or description.
+    /// Returns the tools with a match in their path, title or description.
     pub fn grep(&self, pattern: &SearchPattern, limit: usize) -> Vec<ToolPosition> {
         let is_found = |tool: &AnalyzedTool| {
             let texts = [tool.path(), tool.title(), tool.description()];
@@ -181,7 +181,7 @@ impl SearchIndex {
         })
     }
 
-    /// Returns the tools that any word speaks for, or that are called by their name.
+    /// Returns the tools that match a word, or that the query names.
     fn candidates(
         &self,
         query: &SearchQuery<'_>,
@@ -193,18 +193,18 @@ impl SearchIndex {
         all.filter(|&number| self.is_of(query, number)).collect()
     }
 
-    /// Returns the tools that a query calls by their name.
+    /// Returns the tools that a query names.
     fn named(&self, query: &SearchQuery<'_>) -> NamedTools {
         self.words.names.called(query.text, |number| self.numbered(number))
     }
 
-    /// Returns `named` where the plain ranking does not put them first by itself.
+    /// Returns `named`, unless the plain ranking puts these tools first by itself.
     fn unseen_by(&self, words: &keyword_ranking::KeywordQuery, named: NamedTools) -> NamedTools {
         let is_seen = named.numbers().any(|number| words.is_name_of(self.numbered(number)));
         if is_seen { NamedTools::default() } else { named }
     }
 
-    /// Returns what no tool can be worth more than by words, concepts, server and vectors.
+    /// Returns an upper bound of the score by words, concepts, server and vectors.
     pub(super) fn most(&self, request: &QueryTerms) -> f64 {
         let most = ToolScore {
             worth: self.words.of_tools.most(request, &self.words.weights),
@@ -216,7 +216,7 @@ impl SearchIndex {
         most.sum(&self.words.weights)
     }
 
-    /// Returns what all words of a request ask for together.
+    /// Returns the total weight of the words of a request.
     pub(super) fn query_weight(&self, request: &QueryTerms) -> f32 {
         request
             .words
@@ -230,7 +230,7 @@ impl SearchIndex {
         let hit = |(number, score)| SearchHit {
             place: self.place(number),
             score,
-            // Whose name is said is meant.
+            // A tool that is named is certainly meant.
             confidence: named.of(number).map_or_else(|| confidence(number, score), |_| 1.0),
         };
         best.in_order().map(hit).collect()
@@ -283,11 +283,11 @@ impl SearchIndex {
     }
 }
 
-/// The best tools for a query, those that it calls by their name before all others.
+/// The best tools for a query; those that it names come before all others.
 struct Ranking {
     best: TopTools,
     named: NamedTools,
-    /// What no tool can be worth more than by anything but its name.
+    /// An upper bound of the score without the name.
     most: f64,
 }
 
@@ -296,42 +296,42 @@ impl Ranking {
         Self { best: TopTools::new(query.limit), named, most }
     }
 
-    /// Puts in a tool with what it is worth but for its name.
+    /// Inserts a tool; `worth` is its score without the name.
     fn put(&mut self, number: u32, worth: f64) {
         let called = self.named.of(number);
         self.best.insert(number, worth + called.map_or(0.0, |called| called.weight() * self.most));
     }
 }
 
-/// What the score of a tool is made of.
+/// The components of a tool's score.
 pub(super) struct ToolScore {
-    /// What its words and concepts are worth.
+    /// The score of its words and concepts.
     pub(super) worth: f64,
-    /// How much of the request they cover, between 0 and 1.
+    /// The part of the request that they cover, between 0 and 1.
     pub(super) coverage: f64,
-    /// What those of its server are worth.
+    /// The score of its server's words and concepts.
     pub(super) server: f64,
-    /// How similar its vector is, between 0 and 1.
+    /// The similarity of its vector, between 0 and 1.
     pub(super) similarity: f64,
-    /// What the request asks for.
+    /// The total weight of the request's words.
     pub(super) asked: f64,
 }
 
 impl ToolScore {
-    /// Returns what a part of the worth counts for: less where little of the request is covered.
+    /// Returns the factor for `worth`, which is smaller if little of the request is covered.
     pub(super) fn share(&self, weights: &RankingWeights) -> f64 {
         let depends = f64::from(weights.coverage);
         1.0 - depends + depends * self.coverage
     }
 
-    /// Returns what the server adds: nothing to a tool that nothing else speaks for.
+    /// Returns the contribution of the server; 0 for a tool that matches no word itself.
     pub(super) fn of_server(&self, weights: &RankingWeights) -> f64 {
         if self.worth > 0.0 { f64::from(weights.server) * self.server } else { 0.0 }
     }
 
-    /// Returns what the vectors add.
+    /// Returns the contribution of the vectors.
     pub(super) fn of_vectors(&self, weights: &RankingWeights) -> f64 {
-        // Where no word is known the vectors are all there is.
+        // Without known words, the vectors alone decide.
         f64::from(weights.vector) * self.similarity * self.asked.max(1.0)
     }
 
@@ -340,7 +340,7 @@ impl ToolScore {
     }
 }
 
-/// Returns how much of what is asked for is covered, between 0 and 1.
+/// Returns the covered part of the request, between 0 and 1.
 pub(super) fn confidence(covered: f32, asked: f32) -> f64 {
     if asked > 0.0 { f64::from(covered / asked).clamp(0.0, 1.0) } else { 0.0 }
 }

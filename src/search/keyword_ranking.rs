@@ -1,17 +1,16 @@
-//! The plain ranking: which words of the query stand in a name or in a description.
+//! The plain ranking: by the words of the query in names and descriptions.
 
 use memchr::memmem::Finder;
 
 use super::{ScorePart, analyzed_server::AnalyzedTool, bigram_filter::QueryPairs};
 
-/// What a word of the query is worth that is the name, stands in it, or in the description.
-/// Source: seed 000, its keyword search.
+/// The score of a word of the query that is the name, is in the name, or is in the description.
 const WORTH: [f64; 3] = [10.0, 5.0, 2.0];
 
-/// The confidence is the score by this and the number of words. Source: seed 000.
+/// The maximum score of one word, to which the confidence is relative.
 const WORTH_MAX: f64 = 12.0;
 
-/// How many words of a query are looked for. Ours.
+/// The maximum number of words of a query.
 const WORDS_MAX: usize = 64;
 
 /// The words of a query, as this ranking splits them.
@@ -37,7 +36,7 @@ impl KeywordQuery {
         Self(words.map(word).collect())
     }
 
-    /// Calls `found` with each word that `tool` has, where it has it, and what that is worth.
+    /// Calls `found` with each word in `tool`, the place of the match, and its score.
     pub(super) fn each_in(
         &self,
         tool: &AnalyzedTool,
@@ -59,14 +58,14 @@ impl KeywordQuery {
         }
     }
 
-    /// Returns what all words together are worth in `tool`.
+    /// Returns the score of all words in `tool`.
     pub(super) fn score(&self, tool: &AnalyzedTool) -> f64 {
         let mut score = 0.0;
         self.each_in(tool, |_, _, worth| score += worth);
         score
     }
 
-    /// Returns what each word is worth in `tool`.
+    /// Returns the score of each word in `tool`.
     pub(super) fn parts(&self, tool: &AnalyzedTool) -> Vec<ScorePart> {
         let mut parts = Vec::new();
         self.each_in(tool, |word, found, score| {
@@ -80,28 +79,28 @@ impl KeywordQuery {
         parts
     }
 
-    /// Whether the query is one word, which is the name of a tool.
+    /// Returns whether the query is one word, and that is the name of `tool`.
     ///
-    /// Such a tool comes first by what the word is worth.
+    /// Such a tool comes first by the score of the word.
     pub(super) fn is_name_of(&self, tool: &AnalyzedTool) -> bool {
         matches!(&self.0[..], [word] if word.text == tool.name())
     }
 
-    /// Returns what no tool can be worth more than.
+    /// Returns an upper bound of the score.
     pub(super) fn most(&self) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "a few words")]
         let n_words = self.0.len() as f64;
         n_words * WORTH_MAX
     }
 
-    /// Returns how sure a score makes, between 0 and 1.
+    /// Returns the confidence for a score, between 0 and 1.
     pub(super) fn confidence(&self, score: f64) -> f64 {
         let most = self.most();
         if most > 0.0 { (score / most).min(1.0) } else { 0.0 }
     }
 }
 
-/// Where a word was found.
+/// The place of a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeywordHits {
     IsName,

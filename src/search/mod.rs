@@ -1,22 +1,22 @@
-//! Search over the definitions of tools: by words, by what they mean, and by pattern.
+//! Search over the definitions of tools: by words, by meaning, and by pattern.
 //!
-//! Everything here is pure: definitions in, places out. It knows no server, no clock and no task;
-//! an index is immutable, and a new one is made when a server offers something else.
+//! Everything here is pure: definitions in, positions out, without servers, clocks or tasks. An
+//! index is immutable, and is rebuilt when a server offers something else.
 //!
 //! ```text
-//!  definitions ── words ── stems ── Analyzed ┐ one per server, kept
-//!  thesaurus.txt ── concepts ── Lexicon ─────┼── Index: Evidence of tools and of servers
-//!  query ── Request: words with senses ──────┘      └── best ── Hit, Explanation
+//!  definitions ── tokenizer ── stemmer ── AnalyzedServer ┐ one per server, kept
+//!  thesaurus.txt ── concepts ── TermDictionary ──────────┼── SearchIndex: TermEvidence
+//!  query ── QueryTerms: words with senses ───────────────┘      └── TopTools ── SearchHit
 //! ```
 //!
-//! A word of a request is worth what BM25 says over six fields, or what its best concept is worth,
-//! which is counted in the same way; a tool is worth the sum of that, less where little of the
-//! request is covered, and a little more if its server is about the same. How much is covered is the
-//! confidence. A tool that is called by its name comes before all others. All of it is a sum with named
-//! parts, which an [`ScoreExplanation`] shows.
+//! The score of a word is that of BM25 over six fields, or that of its best concept, counted in the
+//! same way. The score of a tool is the sum over the words, reduced if little of the request is
+//! covered, and a little higher if its server matches, too. The confidence is the covered part. A
+//! tool that is called by its name comes before all others. A [`ScoreExplanation`] shows the parts
+//! of the sum.
 //!
-//! What it calls the similarity of concepts comes from a thesaurus that people wrote
-//! ([`Thesaurus`]), and from no model.
+//! The similarity of concepts comes from a hand-written thesaurus ([`Thesaurus`]), and from no
+//! model.
 
 mod analyzed_server;
 mod bigram_filter;

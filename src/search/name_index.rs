@@ -1,9 +1,9 @@
-//! Which tools are called by their name.
+//! The index of tools by name, for queries that are a name.
 //!
-//! Whoever knows the name of a tool wants that tool and no better one: `create_issue`,
-//! `github/create_issue`, `github create_issue`, or in other letters `Create Issue`. Such a tool
-//! comes before all others, whatever the ranking. A server can call its tool as another server's tool
-//! is called in full: that one comes first all the same.
+//! A query with the name of a tool means that tool: `create_issue`, `github/create_issue`,
+//! `github create_issue`, or `Create Issue`. Such a tool comes before all others in every ranking.
+//! A server may give its tool the full name of another server's tool, but that other tool still
+//! comes first.
 
 use std::{
     cmp::Reverse,
@@ -13,30 +13,30 @@ use std::{
 use super::analyzed_server::AnalyzedTool;
 use crate::name::QUALIFIER;
 
-/// The longest query that may be a name, in bytes. Ours: two names of the longest kind that
-/// clients take, and a little between them.
+/// The longest query that may be a name, in bytes: two names of the longest kind that clients
+/// accept, and a separator.
 const NAME_BYTES_MAX: usize = 300;
 
-/// The tools by their names, and by those of their servers and theirs.
+/// The hashes of tool names, with and without the server's name, and the tools' numbers.
 pub(super) struct NameIndex(Box<[(u64, u32)]>);
 
-/// The tools that a query calls by their name.
+/// The tools that a query names.
 #[derive(Debug, Default)]
 pub(super) struct NamedTools(Vec<(u32, NameMatch)>);
 
-/// How a query calls a tool by its name, the nearest last.
+/// The match of a query with a tool's name, the closest last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum NameMatch {
-    /// With the same letters and digits, whatever is between them.
+    /// The same letters and digits; the characters between them may differ.
     Loosely,
-    /// Letter for letter, but for upper and lower case.
+    /// The same text, except for case.
     Exactly,
-    /// So, with its server. No server can choose that: servers are called as the operator says.
+    /// The same text with the server's name. The operator chooses that name, not the server.
     Fully,
 }
 
 impl NameMatch {
-    /// Returns how many times as much as anything else may be worth that is worth.
+    /// Returns the weight, a multiple of the highest score by all other means.
     pub(super) fn weight(self) -> f64 {
         match self {
             Self::Loosely => 1.0,
@@ -45,7 +45,7 @@ impl NameMatch {
         }
     }
 
-    /// Returns what is said of it.
+    /// Returns the description.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Loosely => "the name in other letters",
@@ -56,7 +56,7 @@ impl NameMatch {
 }
 
 impl NameIndex {
-    /// Returns those of tools, each with its number.
+    /// Returns an index of tools, each with its number.
     pub(super) fn of<'a>(tools: impl Iterator<Item = (u32, &'a AnalyzedTool)>) -> Self {
         let keys = |(number, tool): (u32, &AnalyzedTool)| {
             [key(None, tool.name()), key(Some(tool.server()), tool.name())].map(|key| (key, number))
@@ -66,7 +66,7 @@ impl NameIndex {
         Self(all.into())
     }
 
-    /// Returns the tools that a query calls by their name; `tool` knows them by their number.
+    /// Returns the tools that a query names; `tool` returns a tool by its number.
     pub(super) fn called<'a>(
         &self,
         query: &str,
@@ -98,7 +98,7 @@ impl NameIndex {
                 }
             }
         }
-        // Of several readings the one that is nearest.
+        // The closest of several readings counts.
         named.sort_unstable_by_key(|&(number, called)| (number, Reverse(called)));
         named.dedup_by_key(|&mut (number, _)| number);
         NamedTools(named)
@@ -106,19 +106,19 @@ impl NameIndex {
 }
 
 impl NamedTools {
-    /// Returns how a tool is called, if it is.
+    /// Returns the match of a tool, if the query names it.
     pub(super) fn of(&self, number: u32) -> Option<NameMatch> {
         let place = self.0.binary_search_by_key(&number, |&(number, _)| number).ok()?;
         Some(self.0[place].1)
     }
 
-    /// Returns the tools that are called, by number.
+    /// Returns the named tools, by number.
     pub(super) fn numbers(&self) -> impl Iterator<Item = u32> {
         self.0.iter().map(|&(number, _)| number)
     }
 }
 
-/// Returns how a query can be read: as a name, and split wherever it may name a server first.
+/// Returns the readings of a query: as a name, and as a server and a name at each split.
 fn readings(query: &str) -> impl Iterator<Item = (Option<&str>, &str)> {
     let marks = query.match_indices(|found: char| !found.is_alphanumeric());
     let marks = marks.chain(query.match_indices(QUALIFIER));
@@ -126,13 +126,13 @@ fn readings(query: &str) -> impl Iterator<Item = (Option<&str>, &str)> {
     [(None, query)].into_iter().chain(split)
 }
 
-/// Returns what names have in common that are alike.
+/// Returns a hash that all similar names share.
 fn key(server: Option<&str>, name: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     for letter in server.into_iter().flat_map(letters) {
         letter.hash(&mut hasher);
     }
-    // No letter: it parts the two names.
+    // Not a letter, so it separates the two names.
     server.map(|_| '/').hash(&mut hasher);
     for letter in letters(name) {
         letter.hash(&mut hasher);
@@ -140,7 +140,7 @@ fn key(server: Option<&str>, name: &str) -> u64 {
     hasher.finish()
 }
 
-/// Whether two names are the same, or have the same letters and any at all.
+/// Returns whether two names are equal, or have the same letters and digits, at least one.
 fn is_alike(one: &str, other: &str) -> bool {
     let mut of_one = letters(one).peekable();
     (one == other && !one.is_empty()) || (of_one.peek().is_some() && of_one.eq(letters(other)))

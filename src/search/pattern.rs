@@ -1,37 +1,37 @@
-//! A pattern that tools are found by, letter for letter.
+//! A pattern for the search of tools.
 
 use regex::{Regex, RegexBuilder};
 
-/// The longest pattern, in bytes. Ours: what is longer is no pattern of a person or a model.
+/// The longest pattern, in bytes. Neither people nor models write longer ones.
 pub(super) const PATTERN_BYTES_MAX: usize = 1024;
 
-/// How much memory the program of a pattern may take, in bytes. Ours: enough for any pattern that
-/// is written by hand, and an end to `(a{1000}){1000}`.
+/// The maximum memory of a compiled pattern, in bytes: enough for any pattern written by hand, and
+/// too little for `(a{1000}){1000}`.
 pub(super) const PROGRAM_BYTES_MAX: usize = 1024 * 1024;
 
-/// A regular expression that does not care about case and takes linear time.
+/// A regular expression that ignores case and matches in linear time.
 #[derive(Clone, Debug)]
 pub struct SearchPattern(Regex);
 
-/// Why a text is no pattern.
+/// The reason that a text is not a valid pattern.
 #[derive(Debug, thiserror::Error)]
 pub enum SearchPatternError {
     /// It is too long.
     #[error("a pattern has at most {PATTERN_BYTES_MAX} bytes, this one has {length}")]
     Length {
-        /// How long it is, in bytes.
+        /// Its length, in bytes.
         length: usize,
     },
-    /// It breaks the grammar; the text shows where.
+    /// It breaks the grammar; the message shows the place.
     #[error("not a regular expression: {what}\n  {pattern}\n  {}{}", " ".repeat(*column), "^".repeat((*width).max(1)))]
     Syntax {
         /// The pattern as it was read, on one line.
         pattern: String,
-        /// How many characters stand before what is wrong.
+        /// The number of characters before the mistake.
         column: usize,
-        /// How many characters are wrong.
+        /// The number of wrong characters.
         width: usize,
-        /// What is wrong.
+        /// The description of the mistake.
         what: String,
     },
     /// It would take too much memory.
@@ -62,17 +62,17 @@ impl SearchPatternError {
 }
 
 impl SearchPattern {
-    /// Reads a regular expression; `\|`, `\(`, `\)`, `\{` and `\}` of `grep` mean what they mean there.
+    /// Reads a regular expression; `\|`, `\(`, `\)`, `\{` and `\}` have the meaning of `grep`.
     ///
     /// # Errors
     ///
-    /// [`SearchPatternError`] says where the text breaks the grammar, or which bound.
+    /// [`SearchPatternError`] if the text breaks the grammar or exceeds a bound.
     pub fn new(text: &str) -> Result<Self, SearchPatternError> {
         if text.len() > PATTERN_BYTES_MAX {
             return Err(SearchPatternError::Length { length: text.len() });
         }
         let pattern = extended(text);
-        // `call\(` alone is a parenthesis as such, whatever grep thinks of it.
+        // `call\(` alone means a literal parenthesis, unlike in `grep`.
         let is_plain = regex_syntax::parse(&pattern).is_err() && regex_syntax::parse(text).is_ok();
         let pattern = if is_plain { text.to_owned() } else { pattern };
         let built = RegexBuilder::new(&pattern)
@@ -87,16 +87,16 @@ impl SearchPattern {
         }
     }
 
-    /// Whether it matches somewhere in `text`.
+    /// Returns whether the pattern matches anywhere in `text`.
     pub fn is_in(&self, text: &str) -> bool {
         self.0.is_match(text)
     }
 }
 
-/// Returns a pattern of `grep` as one of the extended grammar.
+/// Converts a pattern of `grep` to the extended grammar.
 ///
-/// There a backslash gives `| ( ) { }` their meaning, here it takes it: models write both. Only
-/// the escaped form is changed, so an extended pattern means what it meant.
+/// In `grep`, a backslash gives `| ( ) { }` their special meaning; here, it removes that meaning.
+/// Models write both. Only escaped characters change, so other patterns keep their meaning.
 fn extended(text: &str) -> String {
     let mut pattern = String::with_capacity(text.len());
     let mut characters = text.chars();
@@ -114,12 +114,12 @@ fn extended(text: &str) -> String {
     pattern
 }
 
-/// Finds out where `pattern`, which was refused, is wrong.
+/// Locates the mistake in `pattern`, which the compiler refused.
 fn syntax_error(pattern: &str) -> SearchPatternError {
     let (what, at) = match regex_syntax::parse(pattern) {
         Err(regex_syntax::Error::Parse(error)) => (error.kind().to_string(), *error.span()),
         Err(regex_syntax::Error::Translate(error)) => (error.kind().to_string(), *error.span()),
-        // What the parser takes and the compiler does not is a matter of size.
+        // The parser accepts it, but the compiler does not: it is too large.
         Ok(_) | Err(_) => return SearchPatternError::Size,
     };
     let characters = |text: &str| text.chars().count();

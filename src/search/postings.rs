@@ -1,4 +1,4 @@
-//! Which documents have which feature, and how much of it.
+//! The posting lists: the documents with each feature, and its amount in them.
 
 /// Stems and concepts of documents.
 #[derive(Default)]
@@ -12,20 +12,20 @@ pub(super) struct DocumentTerms {
 pub(super) struct SearchTerm {
     pub(super) feature: u32,
     pub(super) document: u32,
-    /// How much of it there is, between 0 and 1.
+    /// The amount of the feature, between 0 and 1.
     pub(super) amount: f32,
 }
 
-/// Lists of documents, one for each feature, in one piece of memory.
+/// Lists of documents, one for each feature, contiguous in memory.
 pub(super) struct PostingLists {
-    /// Where the list of each feature begins; the last one ends where the entries do.
+    /// The start of each feature's list, and at the end the number of entries.
     starts: Box<[u32]>,
     entries: Box<[(u32, f32)]>,
     n_documents: usize,
 }
 
 impl PostingLists {
-    /// Sorts features, which come document by document, into their lists.
+    /// Sorts features, given document by document, into their lists.
     pub(super) fn of(features: &[SearchTerm], n_features: usize, n_documents: usize) -> Self {
         let mut starts = vec![0_u32; n_features + 1];
         for found in features {
@@ -44,7 +44,7 @@ impl PostingLists {
         Self { starts: starts.into(), entries: entries.into(), n_documents }
     }
 
-    /// Returns the documents that have a feature, in order, and how much of it.
+    /// Returns the documents with a feature, in order, and its amounts.
     pub(super) fn with(&self, feature: u32) -> &[(u32, f32)] {
         let border = |place: u32| self.starts.get(place as usize).map(|&start| start as usize);
         match (border(feature), border(feature.saturating_add(1))) {
@@ -53,24 +53,24 @@ impl PostingLists {
         }
     }
 
-    /// Returns how much of a feature a document has.
+    /// Returns the amount of a feature in a document.
     pub(super) fn amount(&self, feature: u32, document: u32) -> f32 {
         let list = self.with(feature);
         list.binary_search_by_key(&document, |&(document, _)| document)
             .map_or(0.0, |place| list[place].1)
     }
 
-    /// Returns how many documents there are.
+    /// Returns the number of documents.
     pub(super) fn n_documents(&self) -> usize {
         self.n_documents
     }
 
-    /// Returns how rare a feature is: the Robertson-Sparck Jones weight of BM25, above 0.
+    /// Returns the rarity of a feature: the Robertson-Sparck Jones weight of BM25, above 0.
     pub(super) fn rarity(&self, feature: u32) -> f32 {
         self.rarity_of(self.with(feature).len())
     }
 
-    /// Returns how rare a feature is that so many documents have.
+    /// Returns the rarity of a feature in `n_having` documents.
     #[expect(clippy::cast_precision_loss, reason = "counts of documents")]
     pub(super) fn rarity_of(&self, n_having: usize) -> f32 {
         let (all, having) = (self.n_documents as f32, n_having as f32);

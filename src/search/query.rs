@@ -1,37 +1,37 @@
-//! What is asked for, and what comes of it.
+//! Search queries and their results.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How tools are ranked.
+/// The ranking of tools.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RankingStrategy {
-    /// By the words of the query that stand in names and descriptions, letter for letter.
+    /// By the words of the query in names and descriptions, letter for letter.
     Keyword,
-    /// By the stems of the words, each by how rare it is, in all fields.
+    /// By word stems in all fields, weighted by rarity.
     Bm25,
-    /// By words and by what they mean.
+    /// By words and their meaning.
     #[default]
     Hybrid,
 }
 
-/// What is searched for.
+/// A search for tools.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SearchQuery<'a> {
-    /// In words: what the tool should do.
+    /// The task of the tool, in words.
     pub text: &'a str,
-    /// How tools are ranked.
+    /// The ranking of tools.
     pub strategy: RankingStrategy,
-    /// How many tools are wanted.
+    /// The maximum number of tools.
     pub limit: usize,
     /// Only tools of this server, by its position.
     pub server: Option<usize>,
-    /// The query as a dense vector, by whoever made those of the tools.
+    /// The query as a dense vector, from the model used for the tools.
     pub vector: Option<&'a [f32]>,
 }
 
-/// Where a tool stands in what the index was made of.
+/// The position of a tool in the input of the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ToolPosition {
     /// The position of its server.
@@ -43,10 +43,10 @@ pub struct ToolPosition {
 /// A tool that was found.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SearchHit {
-    /// Which one.
+    /// The position of the tool.
     pub place: ToolPosition,
-    /// How well it fits, in a unit of the strategy; more is better.
+    /// The score, in a unit of the strategy; higher is better.
     pub score: f64,
-    /// How much of the query it accounts for, between 0 and 1.
+    /// The part of the query that the tool covers, between 0 and 1.
     pub confidence: f64,
 }

@@ -8,7 +8,7 @@ use super::{
     tokenizer::{self, TextKind, WordForm},
 };
 
-/// How many words of a query count. Ours: a task in a few sentences has fewer.
+/// The maximum number of words of a query. A task in a few sentences has fewer.
 pub(super) const WORDS_MAX: usize = 64;
 
 /// A query as words with their senses.
@@ -18,16 +18,16 @@ pub(super) struct QueryTerms {
 
 /// A word of a query.
 pub(super) struct QueryWord {
-    /// As it was written, or what was read for it.
+    /// The word as it was written, or its correction.
     pub(super) text: Box<str>,
     /// Its stem, if any tool or the thesaurus knows it.
     pub(super) stem: Option<u32>,
-    /// Whether it may be a value that is worked with: the name of a person or a place, which is
-    /// upper case in the middle of a sentence, or a number.
+    /// `true` if it may be a value for the tool: a number, or the name of a person or a place,
+    /// which is upper case in the middle of a sentence.
     pub(super) is_value: bool,
-    /// How much it counts.
+    /// Its weight.
     pub(super) weight: f32,
-    /// The concepts that it stands for, and how much.
+    /// The concepts that it stands for, with their weights.
     pub(super) senses: Vec<(u32, f32)>,
 }
 
@@ -68,8 +68,8 @@ impl QueryTerms {
                     let stem = lexicon.find(&stem);
                     let (is_beside, is_number) =
                         (form == WordForm::Beside, tokenizer::is_number(word));
-                    // Of these only what somebody has can be asked for: a number is a value
-                    // mostly, and what stands beside a word is not what was written.
+                    // These count only if a tool has them: a number is mostly a value, and a
+                    // variant of a word was not written.
                     if stem.is_none() && (is_beside || is_number) {
                         return;
                     }
@@ -87,7 +87,7 @@ impl QueryTerms {
         Self { words: found }
     }
 
-    /// Returns it with each word once, however often it is said.
+    /// Returns the query without repeated words.
     pub(super) fn once(mut self) -> Self {
         let mut seen = Vec::new();
         self.words.retain(|word| {
@@ -108,10 +108,10 @@ impl QueryWord {
     }
 }
 
-/// Returns what a piece of a query says about the tool.
+/// Returns the parts of a piece of a query that describe the tool.
 ///
-/// Of an address: that it is one, and of which site. Of a path: that it is a file, and of which
-/// kind. The rest of both are values. Of a file's name: its words, and which kind it is of.
+/// For an address: `url` and the site. For a path: `file` and the extension. The rest of both is a
+/// value. Any other piece stays as it is, also the name of a file.
 fn meanings(piece: &str) -> [&str; 2] {
     let trimmed = piece.trim_matches(is_mark);
     if let Some((_, rest)) = trimmed.split_once("://") {
@@ -125,12 +125,12 @@ fn meanings(piece: &str) -> [&str; 2] {
     match (is_rooted || trimmed.contains('/'), is_extension) {
         (true, true) => ["file", extension],
         (true, false) if is_rooted => ["file", ""],
-        // `and/or`, `GET/POST`: words that stand side by side.
+        // `and/or`, `GET/POST`: alternative words.
         (_, _) => [piece, ""],
     }
 }
 
-/// Whether a character at the edge of a word is punctuation.
+/// Returns whether a character at the edge of a word is punctuation.
 fn is_mark(found: char) -> bool {
     !found.is_alphanumeric() && !matches!(found, '/' | '~')
 }

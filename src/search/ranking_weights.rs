@@ -1,57 +1,55 @@
-//! What counts for how much in a ranking.
+//! The weights of a ranking.
 //!
-//! The figures were found by measurement, on sets of tools and requests that are not this
-//! project's and crosswise between them; the ranking changes little when one of them is a third
-//! larger or smaller.
+//! The weights were found by measurement, on sets of tools and requests from outside this project,
+//! and cross-checked between the sets. The ranking changes little if a weight is a third larger or
+//! smaller.
 
 use super::analyzed_server::TextField;
 
-/// What counts for how much.
+/// The weights of a ranking.
 #[derive(Clone, Debug)]
 pub(crate) struct RankingWeights {
-    /// Of a word, by its [`TextField`]. Source: the seeds weigh a name 3 and a server's name 2.
+    /// The weight of a word, by its [`TextField`].
     pub(crate) fields: [f32; TextField::COUNT],
-    /// How much the length of each field counts against its words, between 0 and 1 (`b` of BM25).
-    /// Ours: descriptions differ most in length, names hardly.
+    /// The influence of each field's length, between 0 and 1 (`b` of BM25). Descriptions differ
+    /// most in length, names hardly.
     pub(crate) lengths: [f32; TextField::COUNT],
-    /// After how many of the same word more of it stop to count (`k1` of BM25).
-    /// Source: the usual 1.2 to 2.0.
+    /// The saturation of repeated words (`k1` of BM25, usually 1.2 to 2.0).
     pub(crate) saturation: f32,
-    /// How much the rarity of a word counts: it is taken to this power. Ours: in a few hundred
-    /// definitions a word may be rare by chance.
+    /// The exponent of a word's rarity. In a few hundred definitions a word may be rare by chance.
     pub(crate) rarity: f32,
-    /// By which power of the number of its senses a word counts less for each. Ours.
+    /// The exponent of the number of a word's senses, by which each sense weighs less.
     pub(crate) ambiguity: f32,
-    /// Of a phrase for each of its words. Ours.
+    /// The weight of each word of a phrase.
     pub(crate) phrase: f32,
-    /// Of the same concept in another word. Ours.
+    /// The weight of a concept that matches by another word.
     pub(crate) concept: f32,
-    /// Of the lesser of both, where the word itself is there and its concept too. Ours.
+    /// The weight of the lower score, if both the word and its concept match.
     pub(crate) both: f32,
-    /// Of what the tool's server is about. Ours.
+    /// The weight of the server's score.
     pub(crate) server: f32,
-    /// Which part of a score depends on how much of the request is covered. Ours.
+    /// The part of a score that depends on the coverage of the request.
     pub(crate) coverage: f32,
-    /// How much of a word or concept a tool must have for that to be covered. Ours: about once in a
-    /// description of common length.
+    /// The amount of a word or concept that covers it: about one occurrence in a description of
+    /// common length.
     pub(crate) covered_at: f32,
-    /// Of the ending of a file's name and the site of an address: they are of what is worked with,
-    /// and say less about what is done. Ours.
+    /// The weight of a file's extension and an address's site: they belong to the input, and say
+    /// less about the task.
     pub(crate) format: f32,
-    /// Of a number: mostly it is a value, but a tool may be called by it. Ours.
+    /// The weight of a number: it is mostly a value, but a tool may have it in its name.
     pub(crate) number: f32,
-    /// Of a word that stands beside one with digits, or with a mark in it. Ours.
+    /// The weight of a variant of a word with digits or marks.
     pub(crate) beside: f32,
-    /// Of a word whose spelling was corrected. Ours.
+    /// The weight of a word with corrected spelling.
     pub(crate) corrected: f32,
-    /// What a word that no tool and no concept knows asks for, beside one of the rarest. Ours.
+    /// The weight of a word that no tool and no concept knows, relative to the rarest words.
     pub(crate) unknown: f32,
-    /// Of the similarity of vectors, beside all words of the request together. Ours.
+    /// The weight of the similarity of vectors, relative to all words of the request.
     pub(crate) vector: f32,
 }
 
 impl RankingWeights {
-    /// The ones that are used.
+    /// The weights in use.
     pub(crate) const OURS: Self = Self {
         fields: [3.0, 2.0, 0.7, 0.3, 0.2, 2.0],
         lengths: [0.3, 0.3, 0.6, 0.6, 0.6, 0.0],

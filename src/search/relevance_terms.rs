@@ -8,7 +8,7 @@ use super::{
 };
 
 /// Returns the words of `text` that carry meaning, lower-case and in their order, at most `n_max`.
-/// Of several forms of a word, the first.
+/// Only the first form of each word is returned.
 pub fn bearing(text: &str, n_max: usize) -> Vec<String> {
     let stems = Stemmer::default();
     let (mut seen, mut found) = (HashSet::new(), Vec::new());
@@ -24,12 +24,12 @@ pub fn bearing(text: &str, n_max: usize) -> Vec<String> {
     found
 }
 
-/// The words of a request, to be looked for in what is said of a server whose tools are not known.
+/// The words of a request, to compare with a server's description if its tools are unknown.
 #[derive(Debug)]
 pub struct RelevanceTerms(HashSet<String>);
 
 impl RelevanceTerms {
-    /// Returns those of `request` that carry meaning.
+    /// Returns the words of `request` that carry meaning.
     pub fn of(request: &str) -> Self {
         let (stems, mut found) = (Stemmer::default(), HashSet::new());
         tokenizer::each(request, TextKind::Prose, |word, _| {
@@ -38,7 +38,7 @@ impl RelevanceTerms {
         Self(found)
     }
 
-    /// Tells whether one of them stands in the server's `name` or in what it says of itself.
+    /// Returns whether one of the words is in the server's `name` or in its description `about`.
     pub fn are_about(&self, name: &str, about: &str) -> bool {
         let (stems, mut is_found) = (Stemmer::default(), false);
         for (text, manner) in [(name, TextKind::Name), (about, TextKind::Prose)] {

@@ -1,4 +1,4 @@
-//! The parts of a score, for those who ask why.
+//! The parts of a score, for explanations.
 
 use super::{
     ScorePart, SearchIndex, SearchQuery, ToolPosition,
@@ -10,7 +10,7 @@ use super::{
 };
 
 impl SearchIndex {
-    /// Returns the parts of a score by words alone, and what they cannot be more than.
+    /// Returns the parts of a score by words alone, and its upper bound.
     pub(super) fn parts_by_bm25(
         &self,
         query: &SearchQuery<'_>,
@@ -25,8 +25,7 @@ impl SearchIndex {
         (parts.collect(), self.words.of_tools.most(&request, &self.words.weights))
     }
 
-    /// Returns the parts of a score by words, concepts, server and vectors, and what they cannot
-    /// be more than.
+    /// Returns the parts of a score by words, concepts, server and vectors, and its upper bound.
     pub(super) fn parts_by_meaning(
         &self,
         query: &SearchQuery<'_>,
@@ -72,8 +71,7 @@ impl SearchIndex {
         evidence.term_weight(word, document, &self.words.weights)
     }
 
-    /// Returns the parts that a word adds: one for itself and one for its concept, each in every
-    /// field that has it.
+    /// Returns the parts that a word adds: for itself and for its concept, each split by field.
     fn parts_of(
         &self,
         word: &QueryWord,
@@ -110,7 +108,7 @@ impl SearchIndex {
         parts
     }
 
-    /// Returns how much of something each field of a tool adds.
+    /// Returns the contribution of each field of a tool.
     fn fields_with(
         &self,
         place: ToolPosition,

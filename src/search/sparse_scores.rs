@@ -1,7 +1,7 @@
-//! Numbers by place, of which few are set.
+//! A sparse array of numbers.
 
-/// Numbers by place, of which few are set: as quick as an array, and as quick to empty as it was
-/// to fill.
+/// A sparse array of numbers. Access is as fast as in an array, and emptying takes as long as
+/// filling.
 #[derive(Default)]
 pub(super) struct SparseScores {
     values: Vec<f32>,
@@ -9,12 +9,12 @@ pub(super) struct SparseScores {
 }
 
 impl SparseScores {
-    /// Returns one with room for `length` places.
+    /// Returns an array with room for `length` places.
     pub(super) fn new(length: usize) -> Self {
         Self { values: vec![0.0; length], set: Vec::new() }
     }
 
-    /// Returns the number at a place, which is 0 if it was not set.
+    /// Returns the number at a place; 0 if it was not set.
     pub(super) fn at(&self, place: u32) -> f32 {
         self.values[place as usize]
     }
@@ -25,18 +25,18 @@ impl SparseScores {
         *known += value;
     }
 
-    /// Sets the number at a place unless it is larger.
+    /// Raises the number at a place to `value`, unless it is larger.
     pub(super) fn set_max(&mut self, place: u32, value: f32) {
         let known = self.touch(place);
         *known = known.max(value);
     }
 
-    /// Takes back the number at a place.
+    /// Resets the number at a place to 0.
     pub(super) fn clear(&mut self, place: u32) {
         self.values[place as usize] = 0.0;
     }
 
-    /// Calls `found` with each number that is set, in the order of places, and empties this.
+    /// Calls `found` with each number above 0, in the order of places, and empties the array.
     pub(super) fn drain(&mut self, mut found: impl FnMut(u32, f32)) {
         self.set.sort_unstable();
         for place in self.set.drain(..) {
@@ -47,7 +47,7 @@ impl SparseScores {
         }
     }
 
-    /// Returns the places that are set, in no order.
+    /// Returns the places that are set, in no particular order.
     pub(super) fn places(&self) -> &[u32] {
         &self.set
     }
@@ -55,7 +55,7 @@ impl SparseScores {
     fn touch(&mut self, place: u32) -> &mut f32 {
         let known = &mut self.values[place as usize];
         if *known == 0.0 {
-            // A zero that was set is set again; it does no harm to be told of it twice.
+            // A place that was reset to 0 is listed twice, which does no harm.
             self.set.push(place);
         }
         known

@@ -1,24 +1,24 @@
-//! What somebody meant who has misspelt a word.
+//! The correction of misspelt words.
 
 use super::term_dictionary::TermDictionary;
 
-/// How long a word is at least of which one letter may be wrong, and two. Ours: shorter words are
-/// too near to each other.
+/// The minimum length of words with one wrong letter, and with two. Shorter words are too similar
+/// to each other.
 const LETTERS_MIN: [usize; 2] = [5, 8];
 
-/// Returns the known stem that is nearest to a word which nobody knows, and its number.
+/// Returns the known stem that is nearest to an unknown word, and its number.
 ///
-/// Only letters beyond the first may be wrong; of equally near ones it is the first by name.
+/// Only letters after the first may be wrong. Of equally near stems, the first by name counts.
 pub(super) fn correct<'a>(word: &str, lexicon: &'a TermDictionary) -> Option<(&'a str, u32)> {
     let own = SpellingShape::of(word);
     let n_letters = word.chars().count();
     let n_wrong = LETTERS_MIN.iter().filter(|&&least| n_letters >= least).count();
-    // Another number is another thing, and no misspelling.
+    // Another number is another thing, and not a misspelling.
     if n_wrong == 0 || !word.is_ascii() || own.has_digits() {
         return None;
     }
-    // A stem is shorter than the word by its ending: they are compared as far as the stem goes,
-    // and with all of the word.
+    // A stem lacks the ending of a word, so it is compared with the whole word, and with its
+    // beginning.
     let distance = |stem: &str| {
         let whole = strsim::osa_distance(word, stem);
         let beginning = word.get(..stem.len()).filter(|_| word.len() <= stem.len() + 3);
@@ -31,7 +31,7 @@ pub(super) fn correct<'a>(word: &str, lexicon: &'a TermDictionary) -> Option<(&'
             && length + 3 >= own_length
             && length <= own_length + n_wrong
             && length >= LETTERS_MIN[0] - 1
-            // Every wrong letter of the stem is at most one that the word does not have.
+            // Each letter of the stem that the word lacks is a mistake.
             && (stem.letters & !own.letters).count_ones() as usize <= n_wrong
     };
     lexicon
@@ -42,13 +42,13 @@ pub(super) fn correct<'a>(word: &str, lexicon: &'a TermDictionary) -> Option<(&'
         .map(|(_, stem, number)| (stem, number))
 }
 
-/// What is compared before anything is measured: it is far quicker.
+/// The features compared before the distance, which takes far longer to compute.
 #[derive(Clone)]
 pub(super) struct SpellingShape {
     first: u8,
-    /// How many bytes there are; words have a bound far below.
+    /// The number of bytes; words are far below the limit.
     length: u8,
-    /// Which letters there are, a bit for each; and a bit for any digit.
+    /// A bit for each letter that occurs, and one for any digit.
     letters: u32,
 }
 

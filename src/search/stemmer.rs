@@ -1,10 +1,10 @@
-//! Words that carry meaning, each as its stem.
+//! The stems of words that carry meaning.
 
 use std::{borrow::Cow, collections::HashSet, sync::LazyLock};
 
 use rust_stemmers::Algorithm;
 
-/// English words that tell no tool from another: the grammar, and what a request begins with.
+/// English words that do not distinguish tools: function words, and openings of requests.
 const STOP_WORDS: &str = "\
     a about above after again against all also am an and any are as at be because been before being \
     below between both but by can cannot could d did do does doing done don during each either else \
@@ -19,7 +19,7 @@ const STOP_WORDS: &str = "\
     yours assist assistance help helps hello hi like look looking trying try wanna gonna able maybe \
     currently given able specific particular various certain";
 
-/// English, in the one language that nearly all definitions are written in.
+/// A stemmer for English, the language of nearly all definitions.
 pub(super) struct Stemmer {
     stemmer: rust_stemmers::Stemmer,
 }
@@ -32,7 +32,7 @@ impl Stemmer {
         if STOPS.contains(word) {
             return None;
         }
-        // A word of another script has no English ending.
+        // A word in another script has no English ending.
         if !word.is_ascii() {
             return Some(Cow::Borrowed(word));
         }

@@ -1,4 +1,4 @@
-//! Stems and concepts by number, and which words stand for which concept.
+//! The numbers of stems and concepts, and the words that stand for each concept.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -7,13 +7,13 @@ use super::{
     spelling_correction::SpellingShape,
 };
 
-/// Stems and concepts by number. A copy shares what is of the thesaurus.
+/// Stems and concepts by number. Clones share the concepts of the thesaurus.
 #[derive(Clone)]
 pub(super) struct TermDictionary {
     numbers: HashMap<Arc<str>, u32>,
     /// The stems by number.
     stems: Vec<Arc<str>>,
-    /// What tells at a glance that a word is not a misspelt stem, by number.
+    /// The shapes of the stems, by number, which rule out most stems in spelling correction.
     shapes: Vec<SpellingShape>,
     concepts: Arc<[Box<str>]>,
     /// The phrases of all concepts, by their first stem.
@@ -22,25 +22,25 @@ pub(super) struct TermDictionary {
 
 /// A word or a phrase that stands for a concept.
 struct Phrase {
-    /// The stems behind the first.
+    /// The stems after the first.
     rest: Box<[u32]>,
     concept: u32,
     weight: f32,
     only_asks: bool,
 }
 
-/// That some words stand for a concept.
+/// A match of words with a concept.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct WordSense {
     pub(super) concept: u32,
     pub(super) weight: f32,
-    /// Where the words begin, and how many there are.
+    /// The index of the first word, and the number of words.
     pub(super) at: usize,
     pub(super) n_words: usize,
 }
 
 impl TermDictionary {
-    /// Gives numbers to the concepts of a thesaurus and to the stems that stand for them.
+    /// Numbers the concepts of a thesaurus and the stems that stand for them.
     pub(super) fn new(thesaurus: &Thesaurus, weights: &RankingWeights) -> Self {
         let mut senses: HashMap<&[Box<str>], usize> = HashMap::new();
         for entry in thesaurus.concepts.iter().flat_map(|concept| &concept.entries) {
@@ -73,7 +73,7 @@ impl TermDictionary {
         this
     }
 
-    /// Returns the number of a stem, a new one if it has none.
+    /// Returns the number of a stem; a new stem gets a new number.
     pub(super) fn number(&mut self, stem: &str) -> u32 {
         if let Some(&number) = self.numbers.get(stem) {
             return number;
@@ -86,7 +86,7 @@ impl TermDictionary {
         number
     }
 
-    /// Returns the numbers of all stems of a server, new ones where they have none.
+    /// Returns the numbers of all stems of a server; new stems get new numbers.
     pub(super) fn numbers_of(&mut self, vocabulary: &StemTable) -> Vec<u32> {
         vocabulary.iter().map(|stem| self.number(stem)).collect()
     }
@@ -96,12 +96,12 @@ impl TermDictionary {
         vocabulary.iter().map(|stem| self.find(stem).unwrap_or(u32::MAX)).collect()
     }
 
-    /// Returns the number of a stem that is known.
+    /// Returns the number of a stem, if it is known.
     pub(super) fn find(&self, stem: &str) -> Option<u32> {
         self.numbers.get(stem).copied()
     }
 
-    /// Returns all stems of a shape, with their numbers.
+    /// Returns the stems with a wanted shape, and their numbers.
     pub(super) fn stems_of(
         &self,
         is_wanted: impl Fn(&SpellingShape) -> bool,
@@ -110,7 +110,7 @@ impl TermDictionary {
         wanted.map(|(number, _)| (&*self.stems[number as usize], number))
     }
 
-    /// Returns how many stems there are.
+    /// Returns the number of stems.
     pub(super) fn n_stems(&self) -> usize {
         self.stems.len()
     }
@@ -120,7 +120,7 @@ impl TermDictionary {
         &self.concepts
     }
 
-    /// Calls `found` with every sense of the words, which are asked with or looked through.
+    /// Calls `found` with every sense of `words`; `is_asking` tells a query from a definition.
     pub(super) fn senses(&self, words: &[u32], is_asking: bool, mut found: impl FnMut(WordSense)) {
         for (at, first) in words.iter().enumerate() {
             for phrase in self.phrases.get(first).into_iter().flatten() {

@@ -1,4 +1,4 @@
-//! What speaks for a document: each word of a request that it has, or whose concept it has.
+//! The evidence for each document: words and concepts of the request that it contains.
 
 use super::{
     postings::{DocumentTerms, PostingLists},
@@ -14,25 +14,25 @@ pub(super) struct TermEvidence {
     concepts: PostingLists,
 }
 
-/// What speaks for each document.
+/// The evidence for each document.
 pub(super) struct DocumentEvidence {
-    /// What all words together are worth.
+    /// The score of all words.
     pub(super) worth: SparseScores,
-    /// How much of what is asked for is covered: the sum of what its words ask for.
+    /// The total weight of the covered words.
     pub(super) covered: SparseScores,
 }
 
-/// What one word, itself or as a concept, is worth in a document, and how far that covers it.
+/// The score of one word in a document, by itself and by its concept, and its coverage.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct TermWeight {
     pub(super) itself: f32,
     pub(super) concept: f32,
-    /// Between 0 and 1.
+    /// The coverage, between 0 and 1.
     pub(super) cover: f32,
 }
 
 impl TermWeight {
-    /// Returns what it is worth in all: the larger, and a little of the other.
+    /// Returns the total: the larger score, and a part of the other.
     pub(super) fn sum(self, weights: &RankingWeights) -> f32 {
         self.itself.max(self.concept) + weights.both * self.itself.min(self.concept)
     }
@@ -50,12 +50,12 @@ impl TermEvidence {
         }
     }
 
-    /// Whether any document has a stem.
+    /// Returns whether any document has a stem.
     pub(super) fn knows(&self, stem: u32) -> bool {
         !self.stems.with(stem).is_empty()
     }
 
-    /// Returns what a word asks for: how rare it is, or its rarest concept.
+    /// Returns the weight of a word in a request: its rarity, or that of its rarest concept.
     pub(super) fn word_weight(&self, word: &QueryWord, weights: &RankingWeights) -> f32 {
         let itself =
             word.stem.filter(|&stem| self.knows(stem)).map(|stem| self.rarity(stem, weights));
@@ -71,7 +71,7 @@ impl TermEvidence {
         }
     }
 
-    /// Returns what no document can be worth more than, which is more than nothing.
+    /// Returns an upper bound of a document's score; it is above 0.
     pub(super) fn most(&self, request: &QueryTerms, weights: &RankingWeights) -> f64 {
         let rarest = [&self.stems, &self.concepts]
             .map(|postings| postings.rarity_of(0).powf(weights.rarity))
@@ -81,7 +81,7 @@ impl TermEvidence {
         f64::from(n_words * rarest * (1.0 + weights.both))
     }
 
-    /// Returns what speaks for each document.
+    /// Returns the evidence for each document.
     pub(super) fn find(&self, request: &QueryTerms, weights: &RankingWeights) -> DocumentEvidence {
         let n_documents = self.stems.n_documents();
         let [mut worth, mut covered] = [(), ()].map(|()| SparseScores::new(n_documents));
@@ -105,7 +105,7 @@ impl TermEvidence {
                 };
                 worth.add(document, found.sum(weights));
                 covered.add(document, asked * found.cover);
-                // What is counted here is not counted again below.
+                // Counted here, so not counted again below.
                 concept.clear(document);
                 cover.clear(document);
             }
@@ -115,7 +115,7 @@ impl TermEvidence {
         DocumentEvidence { worth, covered }
     }
 
-    /// Returns what a word is worth in one document, as [`Self::find`] adds it up.
+    /// Returns the score of a word in one document, as [`Self::find`] adds it up.
     pub(super) fn term_weight(
         &self,
         word: &QueryWord,
@@ -137,7 +137,7 @@ impl TermEvidence {
         found
     }
 
-    /// Returns the concept of a word that is worth most in a document.
+    /// Returns the concept of a word with the highest score in a document.
     pub(super) fn best_concept(
         &self,
         word: &QueryWord,
@@ -175,7 +175,7 @@ fn of_concept(
     rarity * share * amount * word.weight * weights.concept
 }
 
-/// Returns how far so much of something covers it.
+/// Returns the coverage of a word by this amount, between 0 and 1.
 fn covers(amount: f32, weights: &RankingWeights) -> f32 {
     (amount / weights.covered_at).min(1.0)
 }

@@ -7,7 +7,7 @@ use super::{RankingStrategy, *};
 
 mod explained;
 
-/// An index of servers, each with a name, what it is about, and its tools.
+/// Returns an index of servers, each with a name, a text about it, and its tools.
 fn index(servers: &[(&str, &str, &[&str])]) -> SearchIndex {
     indexed(servers, &Thesaurus::embedded())
 }
@@ -261,7 +261,7 @@ fn a_tool_that_is_called_by_its_name_comes_first() {
                 let query = SearchQuery { strategy, vector, ..query(text) };
                 let hits = index.search(&query);
                 if strategy == RankingStrategy::Keyword {
-                    // One word that is a name comes first by what it is worth there.
+                    // A query of one word that is a tool's name ranks by the score of that word.
                     assert_eq!(hits.first().map(|hit| hit.place), Some(expected[0]), "{text}");
                     continue;
                 }
@@ -326,7 +326,7 @@ fn large_and_strange_definitions_have_bounds() {
 const STRATEGIES: [RankingStrategy; 3] =
     [RankingStrategy::Keyword, RankingStrategy::Bm25, RankingStrategy::Hybrid];
 
-/// Requests of words that mean something, of any characters, and of both.
+/// Generates requests of known words, of any characters, and of both.
 fn requests() -> impl proptest::strategy::Strategy<Value = String> {
     let word = prop_oneof![
         "\\PC{0,12}",

@@ -1,7 +1,7 @@
-//! Words that mean the same, or nearly.
+//! Words with the same or a similar meaning.
 //!
-//! The groups stand in `thesaurus.txt`, whose head describes the format. People wrote and reviewed
-//! them; there is no model behind them.
+//! The groups are in `thesaurus.txt`, which begins with a description of the format. People wrote
+//! and reviewed them; there is no model behind them.
 
 use std::{
     fmt,
@@ -15,24 +15,24 @@ use super::{
     tokenizer::{self, TextKind, WordForm},
 };
 
-/// The longest phrase, in words that carry meaning. Ours.
+/// The longest phrase, in words that carry meaning.
 pub(super) const PHRASE_WORDS_MAX: usize = 4;
 
-/// How many groups an operator may add, and how many entries a group has at most. Ours.
+/// The maximum number of groups that an operator adds, and of entries in a group.
 pub(super) const GROUPS_MAX: (usize, usize) = (1000, 100);
 
-/// Groups of words that mean the same, each of which is a concept.
+/// Groups of words with the same meaning; each group is a concept.
 #[derive(Default)]
 pub struct Thesaurus {
     pub(super) concepts: Vec<SynonymGroup>,
-    /// The concepts and their words by number, which every index begins with.
+    /// The numbered concepts and their words, with which every index begins.
     lexicon: OnceLock<TermDictionary>,
 }
 
-/// A group of words that mean the same.
+/// A group of words with the same meaning.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct SynonymGroup {
-    /// What it is called: its first entry.
+    /// Its name, which is its first entry.
     pub(super) name: Box<str>,
     pub(super) entries: Vec<ThesaurusEntry>,
 }
@@ -42,17 +42,17 @@ pub(super) struct SynonymGroup {
 pub(super) struct ThesaurusEntry {
     /// Its stems, in order.
     pub(super) stems: Vec<Box<str>>,
-    /// How much it belongs to the group, above 0 and up to 1.
+    /// Its weight in the group, above 0 and up to 1.
     pub(super) weight: f32,
-    /// Whether it stands before the `>`: it asks for the concept and is not what is found.
+    /// `true` if it is before the `>`: it asks for the concept, but is not found by it.
     pub(super) only_asks: bool,
 }
 
 impl Thesaurus {
-    /// The text of the one that the program brings.
+    /// The text of the built-in thesaurus.
     pub const EMBEDDED: &str = include_str!("thesaurus.txt");
 
-    /// Returns the one that the program brings. The first time takes a few milliseconds.
+    /// Returns the built-in thesaurus. The first call takes a few milliseconds.
     pub fn embedded() -> Arc<Self> {
         static EMBEDDED: OnceLock<Arc<Thesaurus>> = OnceLock::new();
         let read = || {
@@ -63,7 +63,7 @@ impl Thesaurus {
         Arc::clone(EMBEDDED.get_or_init(read))
     }
 
-    /// Reads groups as they stand in a file; an entry that says nothing is left out.
+    /// Reads groups in the format of the file. An entry without meaning is left out.
     pub fn read(text: &str) -> Self {
         let lines = text.lines().map(str::trim);
         let stems = Stemmer::default();
@@ -74,7 +74,7 @@ impl Thesaurus {
         Self { concepts, lexicon: OnceLock::new() }
     }
 
-    /// Returns the one that the program brings with the operator's `groups`, as they are declared.
+    /// Returns the built-in thesaurus with the operator's `groups`.
     pub fn with_synonyms(groups: &[Vec<String>]) -> Arc<Self> {
         let embedded = Self::embedded();
         if groups.is_empty() {
@@ -84,9 +84,9 @@ impl Thesaurus {
         Arc::new(embedded.with(groups))
     }
 
-    /// Returns it with the operator's own groups of words that mean the same.
+    /// Returns this thesaurus with the operator's own groups.
     ///
-    /// Groups beyond a thousand are left out, and entries of a group beyond a hundred.
+    /// Groups beyond the first thousand are left out, and entries of a group beyond a hundred.
     pub fn with<'a, G>(&self, groups: impl IntoIterator<Item = G>) -> Self
     where
         G: IntoIterator<Item = &'a str>,
@@ -98,17 +98,17 @@ impl Thesaurus {
         Self { concepts, lexicon: OnceLock::new() }
     }
 
-    /// Returns the concepts and their words by number.
+    /// Returns the numbered concepts and their words.
     pub(super) fn lexicon(&self) -> &TermDictionary {
         self.lexicon.get_or_init(|| TermDictionary::new(self, &RankingWeights::OURS))
     }
 
-    /// Returns how many groups there are.
+    /// Returns the number of groups.
     pub fn len(&self) -> usize {
         self.concepts.len()
     }
 
-    /// Whether there is no group.
+    /// Returns `true` if there are no groups.
     pub fn is_empty(&self) -> bool {
         self.concepts.is_empty()
     }
@@ -138,7 +138,7 @@ impl SynonymGroup {
         let group: Vec<&str> = group.into_iter().take(GROUPS_MAX.1).collect();
         let entries: Vec<ThesaurusEntry> =
             group.iter().filter_map(|entry| ThesaurusEntry::of(entry, 1.0, false, stems)).collect();
-        // A group of one says nothing.
+        // A group of one entry has no effect.
         (entries.len() > 1).then(|| Self { name: (*group[0]).into(), entries })
     }
 }

@@ -1,23 +1,22 @@
-//! Text into words: the same for definitions and for queries.
+//! The tokenizer of definitions and queries.
 //!
-//! A word is a lower-case run of letters and digits. Compound names fall into their parts
-//! (`createIssue`, `create_issue`, `HTTPServer`), and Chinese, Japanese and Korean text, which has
-//! no spaces, into overlapping pairs of characters. Knows nothing of stems or meaning.
+//! A word is a lower-case run of letters and digits. Compound names are split into their parts
+//! (`createIssue`, `create_issue`, `HTTPServer`). Chinese, Japanese and Korean text, which has no
+//! spaces, is split into overlapping pairs of characters. Stems and meaning are not handled here.
 
-/// How many bytes of a text are read. Ours: the longest description of a tool that says anything
-/// new is far shorter, and a query of this length is a document.
+/// The number of bytes read of a text. Useful descriptions of tools are far shorter, and a query of
+/// this length is a document.
 pub(super) const TEXT_BYTES_MAX: usize = 8 * 1024;
 
-/// The longest word, in bytes; what is longer is an identifier or a blob that nobody asks for.
-/// Ours.
+/// The longest word, in bytes. A longer one is an identifier or a blob, which is no search term.
 pub(super) const WORD_BYTES_MAX: usize = 40;
 
-/// What kind of text words are taken from.
+/// The kind of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TextKind {
-    /// A name: `GitHubSearch` has the words of its parts, and those of two neighbours together.
+    /// A name: `GitHubSearch` has the words of its parts, and of each two neighbours together.
     Name,
-    /// A sentence: `GitHub` is one word, as a brand is, and `createIssue` is two.
+    /// A sentence: `GitHub` is one word, since it is a brand, and `createIssue` is two.
     Prose,
 }
 
@@ -30,18 +29,18 @@ pub(super) fn beginning(text: &str, bytes_max: usize) -> &str {
     &text[..end]
 }
 
-/// How a word stands in a text.
+/// The form of a word in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WordForm {
-    /// As it was written, or as a compound falls into its parts.
+    /// A word as it was written, or a part of a compound.
     Plain,
-    /// Beside a plain word that has the same letters: the `oauth` of `oauth2`, the `utf8` of
-    /// `UTF-8`. Who writes one of them may mean what others write as the other.
+    /// A variant beside a plain word with the same letters: `oauth` for `oauth2`, `utf8` for
+    /// `UTF-8`. People may write either of them.
     Beside,
 }
 
-/// The fewest digits that are a word of their own in a name. Ours: the 3 of `s3` is nothing that
-/// anybody asks for, the 77 of `tool77` may be.
+/// The fewest digits that are a word of their own in a name. A request may contain the 77 of
+/// `tool77`, but not the 3 of `s3`.
 const NUMBER_DIGITS_MIN: usize = 2;
 
 /// Calls `found` with every word of `text`, in order.
@@ -54,7 +53,7 @@ pub(super) fn each(text: &str, manner: TextKind, mut found: impl FnMut(&str, Wor
         let end = rest.find(|found: char| !found.is_alphanumeric()).unwrap_or(rest.len());
         let here = &rest[..end];
         run(here, manner, &mut found);
-        // `UTF-8`, `H.264`, `tool_77`: others write it together.
+        // `UTF-8`, `H.264`, `tool_77`: also written as one word.
         let is_joined = matches!(between, "-" | "_" | ".")
             && is_all(before, u8::is_ascii_alphabetic)
             && is_all(here, u8::is_ascii_digit);
@@ -65,7 +64,7 @@ pub(super) fn each(text: &str, manner: TextKind, mut found: impl FnMut(&str, Wor
     }
 }
 
-/// Whether a word is a number.
+/// Returns whether a word is a number.
 pub(super) fn is_number(word: &str) -> bool {
     is_all(word, u8::is_ascii_digit)
 }
@@ -82,7 +81,7 @@ fn run(text: &str, manner: TextKind, found: &mut impl FnMut(&str, WordForm)) {
     if text.len() > WORD_BYTES_MAX {
         return;
     }
-    // Nearly all words; there is nothing to split and nothing to lower.
+    // Nearly all words: they need no split and no conversion to lower case.
     if is_all(text, u8::is_ascii_lowercase) || is_number(text) {
         return found(text, WordForm::Plain);
     }
@@ -111,9 +110,9 @@ fn letters(text: &str, manner: TextKind, mut found: impl FnMut(&str)) {
 
 /// Calls `found` with the words of a run of letters and numbers.
 ///
-/// `S3`, `mp3`, `36kr`, `OAuth2`: who asks for such a thing writes it together, so that it is one
-/// word, and in `listS3Buckets` a word among others. What its letters say without the number, and
-/// in a name what the number is, comes beside it.
+/// `S3`, `mp3`, `36kr` and `OAuth2` are written as one word, so the whole run is one word. Its
+/// variants are the words of its letters, letters with their number (`S3` of `listS3Buckets`), and
+/// in a name its numbers.
 fn numbered(text: &str, manner: TextKind, found: &mut impl FnMut(&str, WordForm)) {
     found(&text.to_lowercase(), WordForm::Plain);
     let humps = humps(text);
@@ -124,7 +123,7 @@ fn numbered(text: &str, manner: TextKind, found: &mut impl FnMut(&str, WordForm)
             && characters.next().is_some_and(char::is_lowercase)
     };
     for pair in humps.windows(2).filter(|_| humps.len() > 2) {
-        // The number of `S3Buckets` belongs to what is before it, that of `2FA` to what is behind.
+        // In `S3Buckets` the number belongs to the part before it, in `2FA` to the part after it.
         if is_number(pair[1]) || (is_number(pair[0]) && !is_capitalized(pair[1])) {
             found(&pair.concat().to_lowercase(), WordForm::Beside);
         }
@@ -144,7 +143,7 @@ fn numbered(text: &str, manner: TextKind, found: &mut impl FnMut(&str, WordForm)
     }
 }
 
-/// Splits `camelCase`, `HTTPServer` and `v2` at their inner borders.
+/// Splits `camelCase`, `HTTPServer` and `v2` at their inner boundaries.
 fn humps(text: &str) -> Vec<&str> {
     let characters: Vec<(usize, char)> = text.char_indices().collect();
     let mut borders = vec![0];
@@ -154,7 +153,7 @@ fn humps(text: &str) -> Vec<&str> {
         let is_border = (before.is_lowercase() && here.is_uppercase())
             || (before.is_uppercase()
                 && here.is_uppercase()
-                // The plural of an abbreviation, `URLs`, is no border.
+                // The plural of an abbreviation, `URLs`, has no boundary.
                 && after.is_some_and(char::is_lowercase)
                 && characters.get(place + 3).is_some())
             || before.is_numeric() != here.is_numeric();
@@ -189,7 +188,7 @@ fn ideographs(text: &str, manner: TextKind, found: &mut impl FnMut(&str, WordFor
     }
 }
 
-/// Whether a character belongs to a script that is written without spaces.
+/// Returns whether a character belongs to a script that is written without spaces.
 fn is_ideographic(found: char) -> bool {
     matches!(found,
         '\u{2e80}'..='\u{2fdf}' | '\u{3005}'..='\u{3007}' | '\u{3040}'..='\u{30ff}'

@@ -1,13 +1,13 @@
-//! Dense vectors of tools, made by somebody else, and how similar they are to that of a query.
+//! The dense vectors of tools, and their similarity to the vector of a query.
 
-/// Vectors of tools, all of one length and of norm 1; zeros for a tool without.
+/// The vectors of tools, all of one length and of norm 1; zeros for a tool without a vector.
 #[derive(Default)]
 pub(super) struct ToolVectors {
     length: usize,
     values: Box<[f32]>,
 }
 
-/// How similar each tool is to a query.
+/// The similarity of each tool to a query.
 pub(super) struct ToolSimilarity(Vec<f32>);
 
 impl ToolVectors {
@@ -26,7 +26,7 @@ impl ToolVectors {
         Self { length, values: values.into() }
     }
 
-    /// Returns the cosine of each tool's vector with that of a query, where it is above 0.
+    /// Returns the cosine of each tool's vector and the query's vector, or 0 if it is negative.
     pub(super) fn similar(&self, query: Option<&[f32]>) -> ToolSimilarity {
         let query = query.filter(|query| self.length > 0 && query.len() == self.length);
         let Some(query) = query else { return ToolSimilarity(Vec::new()) };
@@ -40,18 +40,18 @@ impl ToolVectors {
 }
 
 impl ToolSimilarity {
-    /// Whether nothing is known.
+    /// Returns `true` if no similarity is known.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns how similar a tool is, between 0 and 1.
+    /// Returns the similarity of a tool, between 0 and 1.
     pub(super) fn of(&self, number: u32) -> f64 {
         self.0.get(number as usize).copied().map_or(0.0, f64::from)
     }
 }
 
-/// Gives a vector the norm 1; one without a direction becomes zero.
+/// Scales a vector to norm 1; a vector without a direction becomes zero.
 fn normalize(vector: &mut [f32]) {
     let norm = vector.iter().map(|value| value * value).sum::<f32>().sqrt();
     let is_sound = norm.is_finite() && norm > 0.0;

@@ -1,4 +1,4 @@
-//! The best of many, without putting all in order.
+//! The selection of the best tools without sorting all of them.
 
 /// The best tools so far, by number and score.
 pub(super) struct TopTools {
@@ -7,19 +7,19 @@ pub(super) struct TopTools {
 }
 
 impl TopTools {
-    /// Returns room for `limit` tools.
+    /// Returns an empty selection of at most `limit` tools.
     pub(super) fn new(limit: usize) -> Self {
         Self { limit, found: Vec::new() }
     }
 
-    /// Puts in a tool, unless nothing speaks for it.
+    /// Inserts a tool, unless its score is 0.
     pub(super) fn insert(&mut self, number: u32, score: f64) {
         if score > 0.0 && self.limit > 0 {
             self.found.push((number, score));
         }
     }
 
-    /// Returns the best of them, best first; of equal ones the one with the lower number.
+    /// Returns the best tools, best first; of equal ones the one with the lower number.
     pub(super) fn in_order(mut self) -> impl Iterator<Item = (u32, f64)> {
         let order = |a: &(u32, f64), b: &(u32, f64)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
         if self.found.len() > self.limit {

@@ -1,14 +1,14 @@
-//! The events of one answer, kept so that its client can read them again from where its stream broke.
+//! The events of one answer, kept so that its client can resume a broken stream.
 //!
-//! Pure: no clock, no I/O, no lock. What nobody has read is never dropped; whoever adds asks first
-//! whether there is room.
+//! Pure: no clock, no I/O, no lock. Unread events are never dropped; a writer first checks for
+//! room.
 
 use std::collections::VecDeque;
 
 use super::EventId;
 use crate::{config::defaults, protocol::ByteChunks};
 
-/// The events, and how far they are read.
+/// The events of one answer, and the position of the reader.
 #[derive(Debug)]
 pub(super) struct Backlog {
     life: u32,
@@ -18,21 +18,21 @@ pub(super) struct Backlog {
     read: u64,
     kept: VecDeque<ByteChunks>,
     n_bytes: usize,
-    /// The reader that came last; others end.
+    /// The number of the newest reader. Older readers end.
     reader: u64,
     is_read: bool,
     is_finished: bool,
-    /// A client came back after the last event, and so has it.
+    /// A client came back after the last event, and so has received it.
     is_confirmed: bool,
 }
 
-/// What a reader finds.
+/// The result of a read.
 #[derive(Debug)]
 pub(super) enum BacklogRead {
     Event(EventId, ByteChunks),
-    /// There is nothing yet.
+    /// There is no event yet.
     Nothing,
-    /// There is nothing more, or somebody else reads.
+    /// There are no more events, or another reader has taken over.
     End,
 }
 
@@ -51,7 +51,7 @@ impl Backlog {
         }
     }
 
-    /// Adds an event. Of those that were read, only the last ones are kept.
+    /// Adds an event. Of the events that were read, only the last ones are kept.
     pub(super) fn push(&mut self, message: ByteChunks) {
         self.last += 1;
         self.n_bytes += message.len();
@@ -59,7 +59,7 @@ impl Backlog {
         self.drop_read(defaults::OUTBOX_EVENTS, defaults::OUTBOX_BYTES);
     }
 
-    /// Drops events that were read until no more than so many are left, and so many bytes.
+    /// Drops events that were read, until at most `n_events` and `n_bytes` are left.
     pub(super) fn drop_read(&mut self, n_events: usize, n_bytes: usize) {
         while self.before_first() < self.read
             && (self.kept.len() > n_events || self.n_bytes > n_bytes)
@@ -69,12 +69,12 @@ impl Backlog {
         }
     }
 
-    /// Says that no event comes any more.
+    /// Marks the answer as complete.
     pub(super) fn finish(&mut self) {
         self.is_finished = true;
     }
 
-    /// Tells whether another event may be added.
+    /// Returns whether another event may be added.
     pub(super) fn has_room(&self) -> bool {
         let unread = self.kept.iter().skip(self.n_read());
         let n_bytes: usize = unread.map(ByteChunks::len).sum();
@@ -82,34 +82,34 @@ impl Backlog {
             && n_bytes < defaults::UNREAD_BYTES
     }
 
-    /// Tells whether somebody reads.
+    /// Returns whether a reader is active.
     pub(super) fn is_read(&self) -> bool {
         self.is_read
     }
 
-    /// Tells whether everything has come and was read. The client may not have got it: what was
-    /// written to a socket that is broken already is lost.
+    /// Returns whether the answer is complete and was read. The client may still miss events that
+    /// were written to a broken socket.
     pub(super) fn is_fully_read(&self) -> bool {
         self.is_finished && self.read == self.last
     }
 
-    /// Tells whether the client has shown that it got everything.
+    /// Returns whether the client has confirmed that it received everything.
     pub(super) fn is_confirmed(&self) -> bool {
         self.is_confirmed
     }
 
-    /// Returns how much is kept, in bytes.
+    /// Returns the size of the kept events, in bytes.
     pub(super) fn n_bytes(&self) -> usize {
         self.n_bytes
     }
 
-    /// Tells whether an event is one of these.
+    /// Returns whether an event belongs to this answer.
     pub(super) fn has(&self, id: EventId) -> bool {
         id.life == self.life
     }
 
-    /// Begins to read after the event `number`, or with the first one that is kept, and returns the
-    /// number of the reader.
+    /// Begins to read after the event `number`, or at the first kept event. Returns the number of
+    /// the reader.
     pub(super) fn open(&mut self, number: u64) -> u64 {
         self.reader += 1;
         self.is_read = true;
@@ -118,13 +118,13 @@ impl Backlog {
         self.reader
     }
 
-    /// Ends the reading of whoever reads.
+    /// Ends the active reader.
     pub(super) fn end_reading(&mut self) {
         self.reader += 1;
         self.is_read = false;
     }
 
-    /// Returns the id of the event that was read last.
+    /// Returns the id of the last event that was read.
     pub(super) fn position(&self) -> EventId {
         EventId { life: self.life, number: self.read }
     }
@@ -144,17 +144,17 @@ impl Backlog {
         }
     }
 
-    /// Ends the reading of `reader`, if nobody else has begun to.
+    /// Ends the reader `reader`, unless another one has taken over.
     pub(super) fn leave(&mut self, reader: u64) {
         self.is_read &= reader != self.reader;
     }
 
-    /// The number of the event before the first one that is kept.
+    /// Returns the number of the event before the first kept one.
     fn before_first(&self) -> u64 {
         self.last - self.kept.len() as u64
     }
 
-    /// How many of the events that are kept were read.
+    /// Returns the number of kept events that were read.
     fn n_read(&self) -> usize {
         usize::try_from(self.read - self.before_first()).unwrap_or(usize::MAX)
     }

@@ -1,10 +1,10 @@
-//! Gathers list notices while servers connect for the first time: a client with a merged list hears
-//! when the first servers have connected and when all have, instead of once per server.
+//! List notices gathered while servers connect for the first time. A client with a merged list gets
+//! one when the first servers have connected and one when all have, instead of one per server.
 //!
 //! Pure: the caller passes the time, as the duration since a fixed moment.
 //!
 //! ```text
-//!  warm ── a server is starting ──▶ cold: the first notice of each key passes, later ones are gathered
+//!  warm ── a server is starting ──▶ cold: each key's first notice passes, later ones are gathered
 //!   ▲                                │
 //!   └── none for COLD_START_QUIET ───┘  gathered notices are sent; also after COLD_START_MAX
 //! ```
@@ -18,8 +18,8 @@ use crate::config::defaults;
 pub(super) struct ColdStart<K, V> {
     /// The earliest end of the cold start; `None` when there is none.
     cold_until: Option<Duration>,
-    /// The time of the last notice of each key in this cold start. The value keeps its session alive, so
-    /// that no other session gets the same key.
+    /// The time of the last notice of each key in this cold start. The value keeps its session
+    /// alive, so that no other session gets the same key.
     told: HashMap<K, (Duration, V)>,
     gathered: HashMap<K, V>,
 }
@@ -40,7 +40,7 @@ impl<K: Clone + Eq + Hash, V: Clone> ColdStart<K, V> {
         }
     }
 
-    /// Returns `value` if it is to be sent now; otherwise stores it in place of the last one of `key`.
+    /// Returns `value` if it must be sent now. Otherwise stores it as the last value of `key`.
     pub(super) fn hold_or_send(&mut self, key: K, value: V, now: Duration) -> Option<V> {
         if self.cold_until.is_none() {
             return Some(value);
@@ -53,7 +53,7 @@ impl<K: Clone + Eq + Hash, V: Clone> ColdStart<K, V> {
         Some(value)
     }
 
-    /// Removes and returns the gathered values that are to be sent now.
+    /// Removes and returns the gathered values that must be sent now.
     pub(super) fn take(&mut self, now: Duration) -> Vec<V> {
         if self.cold_until.is_none() {
             self.told.clear();
@@ -83,8 +83,8 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// Returns the times of the notices, in milliseconds, when servers connect at the times in `arrivals`
-    /// and others are starting until `end`.
+    /// Returns the times of the notices, in milliseconds. Servers connect at the times in
+    /// `arrivals`, and others are starting until `end`.
     fn told(arrivals: &[u64], end: u64) -> Vec<u64> {
         let mut start = ColdStart::<char, ()>::default();
         let mut told = Vec::new();

@@ -1,6 +1,6 @@
-//! What is held back for a moment, so that much of the same is said once.
+//! Values held for a moment, so that repeated values are sent once.
 //!
-//! Pure: the caller knows the time, as how long ago it began to count.
+//! Pure: the caller passes the time, as the duration since a fixed moment.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -13,35 +13,35 @@ use std::{
 pub struct Debounce<K, V> {
     window: Duration,
     held: HashMap<K, V>,
-    /// When each window ends. All are as long, so that the first to begin is the first to end.
+    /// The ends of the windows, in order of their start. Windows of equal length end in that order.
     ends: VecDeque<(Duration, K)>,
 }
 
 impl<K: Clone + Eq + Hash, V> Debounce<K, V> {
-    /// Returns one that holds nothing yet, and everything for `window`.
+    /// Returns an empty debounce that holds each value for `window`.
     pub fn new(window: Duration) -> Self {
         Self { window, held: HashMap::new(), ends: VecDeque::new() }
     }
 
-    /// Holds what comes from now on for `window`. What is shorter ends after what began before it.
+    /// Changes the window for new values. A shorter one still ends after the earlier windows.
     pub fn set_window(&mut self, window: Duration) {
         self.window = window;
     }
 
-    /// Holds `value` back until the window of `key` ends. It begins with the first value, so that
-    /// one who never stops is heard all the same; the last value counts.
+    /// Holds `value` until the window of `key` ends. The window starts with the first value, so
+    /// that a constant stream of values is sent too. The last value counts.
     pub fn hold(&mut self, key: K, value: V, now: Duration) {
         if self.held.insert(key.clone(), value).is_none() {
             self.ends.push_back((now + self.window, key));
         }
     }
 
-    /// Returns when the next window ends.
+    /// Returns the end of the next window.
     pub fn next_end(&self) -> Option<Duration> {
         self.ends.front().map(|(ends, _)| *ends)
     }
 
-    /// Takes a value whose window has ended, those first that began first.
+    /// Removes a value whose window has ended, in the order of the windows.
     pub fn take(&mut self, now: Duration) -> Option<(K, V)> {
         self.next_end().filter(|ends| *ends <= now)?;
         let (_, key) = self.ends.pop_front()?;
@@ -111,7 +111,7 @@ mod tests {
             let (mut now, mut said, mut waits) = (Duration::ZERO, HashMap::new(), HashMap::new());
             for (key, pause) in steps {
                 let until = now + ms(pause);
-                // As a driver does: it wakes at the end of each window.
+                // Like a driver, which wakes at the end of each window.
                 while let Some(ends) = debounce.next_end().filter(|ends| *ends <= until) {
                     while let Some((key, ())) = debounce.take(ends) {
                         let before = said.insert(key, ends);

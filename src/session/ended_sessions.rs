@@ -1,10 +1,10 @@
-//! Which sessions have ended although their ids are still signed.
+//! The ended sessions whose ids are still validly signed.
 
 use std::collections::{HashSet, VecDeque};
 
 use crate::config::defaults;
 
-/// The numbers of sessions that have ended, the last ones.
+/// The numbers of the most recently ended sessions.
 #[derive(Debug, Default)]
 pub(super) struct EndedSessions {
     numbers: HashSet<u128>,
@@ -12,7 +12,7 @@ pub(super) struct EndedSessions {
 }
 
 impl EndedSessions {
-    /// Remembers a session; `false` when it had ended before.
+    /// Adds a session. Returns `false` if it had ended before.
     pub(super) fn add(&mut self, number: u128) -> bool {
         if !self.numbers.insert(number) {
             return false;

@@ -1,5 +1,5 @@
-//! Sessions that last as long as one request of the modern era: what it wants of the servers, which
-//! clients share, counts with what others want, and is taken back with it.
+//! Sessions that last as long as one modern-era request. Their demand on shared servers is combined
+//! with that of other sessions, and ends with the request.
 
 use std::{
     fmt,
@@ -22,15 +22,15 @@ pub struct EphemeralSession {
 }
 
 impl SessionRegistry {
-    /// Opens a session that no client knows the id of and that sends no calls. Its client wants to see log messages of this
-    /// `level`, of the servers in `scope`.
+    /// Opens a session without a client id and without calls. Its client wants log messages of this
+    /// `level` from the servers in `scope`.
     pub fn open_ephemeral(
         self: &Arc<Self>,
         scope: ServerScope,
         level: Option<LoggingLevel>,
     ) -> EphemeralSession {
         let number = self.n_keys.fetch_add(1, Ordering::Relaxed) + 1;
-        // No header can have this as its value.
+        // No header value can contain a NUL byte.
         let key: Arc<str> = format!("\0{number}").into();
         let session = Session::new(SessionScope::Passing, scope, Holder::SERVICE);
         if level.is_some() {
@@ -43,17 +43,17 @@ impl SessionRegistry {
         EphemeralSession { sessions: Arc::clone(self), session, key }
     }
 
-    /// Returns somebody who is nobody else, with these capabilities, JSON text.
+    /// Returns a client with a unique owner and these capabilities, JSON text.
     pub fn guest(&self, capabilities: &str) -> OneShotClient {
         let key = self.n_keys.fetch_add(1, Ordering::Relaxed) + 1;
         OneShotClient::new(Arc::clone(&self.pool), SessionOwner::new(key, capabilities))
     }
 
-    /// Tells a server what its clients want now.
+    /// Sends a server the current demand of its clients.
     ///
     /// # Cancel safety
     ///
-    /// Safe: it is told all the same.
+    /// Cancel safe: the server still gets the demand.
     pub async fn reconcile(&self, session: &Session, slot: &ServerSlot) {
         slot.set_demand(session.owner(), || self.client_demand(slot, session)).await;
     }

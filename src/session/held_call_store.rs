@@ -1,5 +1,5 @@
-//! What becomes of a server's question to a client of the modern era: the call is held, and goes on
-//! when the client comes back.
+//! Held calls whose servers have asked clients of the modern era a question. A call continues when
+//! its client comes back.
 
 use std::{
     convert::Infallible,
@@ -24,7 +24,7 @@ use crate::{
     protocol::{Message, jsonrpc::MessagePart},
 };
 
-/// The key of the one question that is put at a time.
+/// The key of the question. There is only one at a time.
 const KEY: &str = "question";
 
 /// A call whose server waits for its client.
@@ -33,7 +33,7 @@ struct Held {
     question: ServerRequest,
 }
 
-/// All calls that are held.
+/// All held calls.
 #[derive(Default)]
 pub(super) struct HeldCallStore {
     parked: Mutex<HeldCalls<Held>>,
@@ -46,23 +46,23 @@ impl fmt::Debug for HeldCallStore {
     }
 }
 
-/// What becomes of a request that brings a state.
+/// The outcome of a request with a state.
 pub enum ResumeOutcome {
-    /// Whoever has given out the state is to see it.
+    /// The state was issued elsewhere, and goes to its issuer.
     Foreign,
-    /// The call goes on.
+    /// The call continues.
     Exchange(Box<Exchange>),
-    /// The client has left out what the server wants to know: the result that asks for it again.
+    /// The request lacks the answer to the question. Contains the result that asks again.
     Asked(String),
 }
 
 impl HeldCallStore {
     fn parked(&self) -> MutexGuard<'_, HeldCalls<Held>> {
-        // Held for statements on plain data.
+        // Held only for statements on plain data.
         self.parked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets go of what nobody comes back for, for ever.
+    /// Drops the calls whose clients do not come back in time. Runs forever.
     pub(super) async fn run_expiry(&self) -> Infallible {
         loop {
             let more = self.more.notified();
@@ -87,17 +87,17 @@ impl HeldCallStore {
         }
     }
 
-    /// Lets go of everything.
+    /// Drops all held calls.
     pub(super) fn clear(&self) {
         let all = self.parked().clear();
-        // Without the lock: their servers are told.
+        // Without the lock, because the drop notifies the servers.
         drop(all);
     }
 
-    /// Ends the calls to `servers`: nobody can come back for them.
+    /// Ends the calls to `servers`, because no client can continue them.
     pub(super) fn withdraw(&self, servers: &[ServerName]) {
         let all = self.parked().take_by_server(servers);
-        // Without the lock: their servers are told.
+        // Without the lock, because this notifies the servers.
         all.into_iter().for_each(|held| held.question.withdraw());
     }
 
@@ -108,7 +108,7 @@ impl HeldCallStore {
         let question = held.question.message().clone();
         let server_max = held.exchange.held_max();
         let put = self.parked().insert(server.clone(), server_max, digest, held, Instant::now());
-        // What there is no room for ends here: its server gets a refusal and a cancellation.
+        // A call without room ends here: its server gets a refusal and a cancellation.
         let full = |_| CallError::Unanswered { server: server.clone(), source: InputRefusal::Full };
         let (state, gone) = put.map_err(full)?;
         if gone.is_some() {
@@ -121,11 +121,11 @@ impl HeldCallStore {
 }
 
 impl SessionRegistry {
-    /// Holds a call whose server has put a question, and returns the result that asks the client.
+    /// Holds a call whose server has asked a question. Returns the result that asks the client.
     ///
     /// # Errors
     ///
-    /// [`CallError::Unanswered`] when too many are held.
+    /// [`CallError::Unanswered`] if too many calls are held.
     pub fn hold(
         &self,
         exchange: Box<Exchange>,
@@ -134,16 +134,16 @@ impl SessionRegistry {
         self.shelf.put(Held { exchange, question })
     }
 
-    /// Goes on with the call that a request to `server` is the continuation of.
+    /// Continues the held call that a request to `server` refers to.
     ///
     /// # Errors
     ///
-    /// [`CallError::Untranslatable`] when its state is one of ours and stands for nothing, or not for
-    /// this request.
+    /// [`CallError::Untranslatable`] if this process issued the state, and it is expired or belongs
+    /// to another request.
     ///
     /// # Cancel safety
     ///
-    /// Dropped halfway, the call is lost.
+    /// If dropped halfway, the call is lost.
     pub async fn resume(
         &self,
         server: &ServerName,
@@ -170,7 +170,7 @@ impl SessionRegistry {
         let answer = Message::parse_own(Message::response("0", &response));
         match answer {
             Ok(answer) => question.answer(&answer).await,
-            // Cut out of a message that was read.
+            // Unreachable: this is a part of a parsed message.
             Err(_) => drop(question),
         }
         Ok(ResumeOutcome::Exchange(exchange))

@@ -1,12 +1,12 @@
-//! Calls that are held while their clients find out what the server wants to know.
+//! Calls that are held while their clients find the input that the server has asked for.
 //!
 //! A server of the legacy era asks its client in the middle of a call, and waits. A client of the
-//! modern era is asked with an answer, and comes back with another request. In between the call is
-//! kept here under a number that nobody can guess, which is all that the client's `requestState` has in
-//! it: what it stands for stays with us, so there is nothing in it that could be altered. It is good for
-//! the same request at the same server, once, and for [`defaults::INPUT_TIMEOUT`].
+//! modern era gets the question as an answer, and sends another request. In between the call is
+//! kept here under a random number. The client's `requestState` contains only that number, so that
+//! a client cannot alter the state. It is valid for the same request at the same server, once, and
+//! for [`defaults::INPUT_TIMEOUT`].
 //!
-//! Pure: time comes in as an argument.
+//! Pure: the caller passes the time.
 
 use std::collections::HashMap;
 
@@ -15,14 +15,13 @@ use uuid::Uuid;
 
 use crate::{config::defaults, name::ServerName};
 
-/// What tells whether a request is another one sent again.
+/// The digest that identifies a repeated request.
 pub(super) type RequestDigest = [u8; 32];
 
-/// What is held, by its number.
+/// The held calls, by their number.
 #[derive(Debug)]
 pub(super) struct HeldCalls<T> {
-    /// What every state of ours begins with. The server may be a gateway of our kind, whose states
-    /// are none of ours.
+    /// The prefix of all states of this process. A server may be another metamcp.
     form: String,
     held: HashMap<Uuid, Entry<T>>,
 }
@@ -35,12 +34,12 @@ struct Entry<T> {
     held: T,
 }
 
-/// Why there is nothing to go on with.
+/// The reason why no held call can continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HeldCallError {
-    /// It was never held, or not any more.
+    /// The call was never held, or is not held any more.
     Unknown,
-    /// The state was given out for another request.
+    /// The state was issued for another request.
     OtherRequest,
 }
 
@@ -52,14 +51,14 @@ impl<T> Default for HeldCalls<T> {
 }
 
 impl<T> HeldCalls<T> {
-    /// Tells whether we have given out `state`.
+    /// Returns whether this process issued `state`.
     pub(super) fn is_known_state(&self, state: &str) -> bool {
         state.starts_with(&self.form)
     }
 
-    /// Holds a call to `server`, and returns the state to ask its client with; gives it back when
-    /// there is no room. Of `server_max` calls to the server the one held longest makes room, which is
-    /// returned: most likely its client never comes back.
+    /// Holds a call to `server`, and returns the state for its client. Returns the call as an error
+    /// if there is no room. At `server_max` calls to the server, it removes and returns the oldest
+    /// one, whose client will most likely never come back.
     pub(super) fn insert(
         &mut self,
         server: ServerName,
@@ -80,7 +79,8 @@ impl<T> HeldCalls<T> {
         Ok((format!("{}{}", self.form, number.simple()), gone))
     }
 
-    /// Takes out the call that a request to `server` goes on with, and since when it is held.
+    /// Removes the call that a request to `server` continues. Returns it and the time since it is
+    /// held.
     pub(super) fn take(
         &mut self,
         state: &str,
@@ -101,23 +101,23 @@ impl<T> HeldCalls<T> {
             .ok_or(HeldCallError::Unknown)
     }
 
-    /// Takes out what nobody has come back for in time.
+    /// Removes the expired calls.
     pub(super) fn expired(&mut self, now: Instant) -> Vec<T> {
         self.held.extract_if(|_, entry| entry.is_over(now)).map(|(_, entry)| entry.held).collect()
     }
 
-    /// Takes out the calls to `servers`.
+    /// Removes the calls to `servers`.
     pub(super) fn take_by_server(&mut self, servers: &[ServerName]) -> Vec<T> {
         let taken = self.held.extract_if(|_, entry| servers.contains(&entry.server));
         taken.map(|(_, entry)| entry.held).collect()
     }
 
-    /// Takes out everything.
+    /// Removes all calls.
     pub(super) fn clear(&mut self) -> Vec<T> {
         self.held.drain().map(|(_, entry)| entry.held).collect()
     }
 
-    /// Returns when the next one is over.
+    /// Returns the time when the next call expires.
     pub(super) fn next_expiry(&self) -> Option<Instant> {
         self.held.values().map(|entry| entry.since + defaults::INPUT_TIMEOUT).min()
     }

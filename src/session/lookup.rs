@@ -1,4 +1,4 @@
-//! Which session a request belongs to, by the id that it brings.
+//! The lookup of a request's session by the id in the request.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -15,19 +15,19 @@ use crate::{
     protocol::version,
 };
 
-/// Why a request belongs to no session although it must.
+/// The reason why a request has no session although it needs one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SessionLookupError {
-    /// It names none.
+    /// The request has no session id.
     #[error("the request has no session id")]
     Missing,
-    /// It names one that is none of ours, has ended, or was not used for too long.
+    /// The id was not issued by metamcp, or the session has ended or expired.
     #[error("the session is not known, or has ended")]
     Unknown,
 }
 
 impl SessionRegistry {
-    /// Opens a session for a client that asks for protocol version `asked` and has these
+    /// Opens a session for a client that requests protocol version `asked` and declares these
     /// capabilities, JSON text. It belongs to the account of `holder`.
     pub fn open(
         &self,
@@ -39,21 +39,21 @@ impl SessionRegistry {
         if self.mode() == SessionMode::Off {
             return Session::anonymous(scope, holder);
         }
-        // What is no object is none of a client's capabilities.
+        // Capabilities must be an object.
         let capabilities = if capabilities.starts_with('{') { capabilities } else { "{}" };
         let version = version::negotiate(asked);
         let id = self.seal.issue(&SessionTicket::new(unix_now(), version, capabilities));
         self.insert(id.into(), scope, Some(version), capabilities, holder)
     }
 
-    /// Returns the session of a request that brings `id`, or none, at a view with this scope.
+    /// Returns the session for `id`, at a view with this scope.
     ///
-    /// One that this process does not know begins with what its id says, if it is one of ours, and
-    /// belongs to the account of `holder`.
+    /// A session that this process does not know starts with the state in its id, if metamcp issued
+    /// that, and belongs to the account of `holder`.
     ///
     /// # Errors
     ///
-    /// [`SessionLookupError`] where sessions are strict.
+    /// [`SessionLookupError`] if sessions are strict.
     pub fn find(
         &self,
         id: Option<&str>,
@@ -80,7 +80,7 @@ impl SessionRegistry {
             Some(ticket) if !is_strict || !self.has_ended(&ticket) => {
                 let SessionTicket { number: _, issued: _, version, capabilities } = &ticket;
                 let session = self.insert(id.into(), scope(), Some(version), capabilities, holder);
-                // Its client may have ended it at this moment.
+                // The client may have ended the session meanwhile.
                 if is_strict && self.has_ended(&ticket) {
                     self.forget(id);
                     return Err(SessionLookupError::Unknown);
@@ -93,11 +93,11 @@ impl SessionRegistry {
         }
     }
 
-    /// Ends the session `id` for good, as its client asks.
+    /// Ends the session `id` for good, at its client's request.
     ///
     /// # Errors
     ///
-    /// [`SessionLookupError`] where sessions are strict.
+    /// [`SessionLookupError`] if sessions are strict.
     pub fn delete(&self, id: Option<&str>) -> Result<(), SessionLookupError> {
         let is_strict = self.mode() == SessionMode::Strict;
         match id {
@@ -108,15 +108,15 @@ impl SessionRegistry {
         }
     }
 
-    /// Ends the session `id`; `false` when there is none, or not any more.
+    /// Ends the session `id`. Returns `false` if it does not exist or has ended.
     pub fn end(&self, id: &str) -> bool {
-        // First, so that a request that comes meanwhile does not bring it back.
+        // First, so that a concurrent request does not restore the session.
         let is_new = self.ticket(id).is_some_and(|ticket| self.remember_ended(&ticket));
         let is_known = self.forget(id);
         is_new || is_known
     }
 
-    /// Returns a session that this process knows and whose time is not over.
+    /// Returns a session that this process knows and that has not expired.
     fn known(&self, id: &str, now: Instant) -> Option<Arc<Session>> {
         let known = self.read().get(id).cloned()?;
         if self.is_expired(&known, now) {
@@ -127,10 +127,10 @@ impl SessionRegistry {
         Some(known)
     }
 
-    /// Returns what an id of ours says that is not too old.
+    /// Returns the ticket in an id that metamcp issued and that is not too old.
     pub(super) fn ticket(&self, id: &str) -> Option<SessionTicket> {
         let ticket = self.seal.read(id)?;
-        // One of the future is that of a replica with another clock.
+        // A replica with another clock may issue ids in the future.
         let age = Duration::from_secs(unix_now().saturating_sub(ticket.issued));
         (age <= defaults::SESSION_ID_AGE_MAX).then_some(ticket)
     }
@@ -151,9 +151,9 @@ impl SessionRegistry {
         let session = Arc::new(session);
         let (session, evicted) = {
             let mut by_id = self.write();
-            // Another request may have brought the same id meanwhile.
+            // Another request may have inserted the same id meanwhile.
             let session = Arc::clone(by_id.entry(id).or_insert(session));
-            // Those of running requests and streams are bounded by the connections of clients.
+            // The limit on client connections bounds the sessions of running requests and streams.
             let n_passing = self.n_passing.load(Ordering::Relaxed);
             let surplus = by_id.len().saturating_sub(n_passing) > defaults::SESSIONS_MAX;
             let oldest = if surplus { super::registry::oldest(&by_id, &session) } else { None };
@@ -175,7 +175,7 @@ impl SessionRegistry {
     }
 }
 
-/// Tells whether a client's id can be one. Source: MCP, "visible ASCII"; the length is ours.
+/// Returns whether an id is valid. Source: MCP, "visible ASCII". The maximum length is metamcp's.
 fn is_session_id(id: &str) -> bool {
     (1..=defaults::SESSION_ID_BYTES_MAX).contains(&id.len())
         && id.bytes().all(|byte| byte.is_ascii_graphic())

@@ -1,17 +1,17 @@
-//! What is remembered of a client between its requests.
+//! The state that metamcp keeps for a client between its requests.
 //!
 //! ```text
-//!  initialize ──▶ Session ── level, watched resources ──▶ what its servers are told (pool::Wants)
-//!                    │────── requests that run ─────────▶ found by its cancellations
+//!  initialize ──▶ Session ── level, watched resources ──▶ pool::ClientDemand of its servers
+//!                    │────── running requests ──────────▶ found by its cancellations
 //!                    │────── questions of servers ──────▶ found by its answers
-//!                    │────── answers on streams ────────▶ found by an event id when one broke
+//!                    │────── answers on streams ────────▶ found by an event id after a break
 //!                    └────── outbox ────────────────────▶ its GET stream
 //! ```
 //!
-//! An id of ours is a [`SessionTicket`]: it is signed, and says what a restart loses and a session begins
-//! with. Unless sessions are strict (ruling 6), any other is taken, too, and a client without one is
-//! served all the same. What is not in the ticket, the level, the watched resources, the events for a
-//! stream, ends with the process.
+//! An id that metamcp issues is a signed [`SessionTicket`] with the state that must survive a
+//! restart. Unless sessions are strict, metamcp accepts other ids too, and serves clients without
+//! one. The state outside the ticket ends with the process: the level, the watched resources and
+//! the events for a stream.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -32,11 +32,8 @@ use crate::{
     name::ServerName,
     pool::ClientDemand,
     protocol::{
-        Era, LoggingLevel, Message, apps, capability,
-        client_meta::ClientMeta,
-        jsonrpc::MessagePart,
-        payloads::{ListKind, method},
-        task,
+        Era, LoggingLevel, Message, apps, capability, client_meta::ClientMeta,
+        jsonrpc::MessagePart, list_page::ListKind, payloads::method, task,
     },
 };
 
@@ -70,14 +67,14 @@ use scope::SessionScope;
 pub use signing_key::state_directory;
 pub use ticket::{SessionSigner, SessionTicket};
 
-/// Which servers a session is about.
+/// The servers that a session covers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerScope {
-    /// All of them.
+    /// All servers.
     Every,
-    /// The tools of all of them, found by search: the client has no list of theirs.
+    /// The tools of all servers, found by search. The client has no list of them.
     Tools,
-    /// This one.
+    /// This server.
     One(ServerName),
 }
 
@@ -86,11 +83,11 @@ pub enum ServerScope {
 pub struct Session {
     kind: SessionScope,
     scope: ServerScope,
-    /// The party that requests of the client count for.
+    /// The holder that requests of the client count for.
     holder: Holder,
     memory: Mutex<Memory>,
     outbox: SessionOutbox,
-    /// When it was used last, in milliseconds since the registry was made.
+    /// The time of the last use, in milliseconds since the registry was made.
     used_ms: AtomicU64,
 }
 
@@ -100,17 +97,17 @@ struct Memory {
     watched: BTreeSet<(ServerName, String)>,
     running: Vec<running_requests::RunningEntry>,
     asked: HashMap<u64, Asked>,
-    /// The streams of answers that the client can resume.
+    /// The answer streams that the client can resume.
     resumable: Vec<Arc<resumable_stream::ResumableShared>>,
     n_numbers: u64,
 }
 
-/// Something that is said once, however often it comes within a moment.
+/// A notice that is sent once, even if it occurs several times within the window.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Notice {
-    /// The lists that this one stands for have changed.
+    /// The lists of this kind have changed.
     Changed(ListKind),
-    /// A watched resource of a server was updated.
+    /// A server has updated a watched resource.
     Updated(ServerName, String),
 }
 
@@ -118,7 +115,7 @@ enum Notice {
 #[derive(Debug)]
 struct Asked {
     question: ServerRequest,
-    /// The running request on whose stream it was put; none for the GET stream.
+    /// The running request whose stream carries the question, or none for the GET stream.
     request: Option<u64>,
 }
 
@@ -130,7 +127,7 @@ impl ServerScope {
         }
     }
 
-    /// Tells whether the client is told when `list` has changed.
+    /// Returns whether the client gets notices about changes of `list`.
     fn has(&self, list: ListKind) -> bool {
         match self {
             Self::Every | Self::One(_) => true,
@@ -140,8 +137,8 @@ impl ServerScope {
 }
 
 impl Session {
-    /// Returns a session that `opener` has opened, and that is a member of its own of the same account
-    /// if it is remembered.
+    /// Returns a session that `opener` has opened. A session that is remembered counts as its own
+    /// member of the same account.
     fn new(kind: SessionScope, scope: ServerScope, opener: Holder) -> Self {
         let member = kind.owner().map_or(opener.member, |owner| AccountMember::Session(owner.key));
         Self {
@@ -154,14 +151,14 @@ impl Session {
         }
     }
 
-    /// Returns the session of a client that cannot be told from others: nothing is remembered. Its
+    /// Returns the session of a client that metamcp cannot recognise: nothing is remembered. Its
     /// requests count for `holder`.
     pub fn anonymous(scope: ServerScope, holder: Holder) -> Arc<Self> {
         Arc::new(Self::new(SessionScope::Anonymous, scope, holder))
     }
 
-    /// Returns the session of one request of the modern era, in which nothing is remembered, and
-    /// which counts for `holder`.
+    /// Returns the session of one modern-era request, which counts for `holder`. Nothing is
+    /// remembered.
     pub fn of_request(scope: ServerScope, introduction: ClientMeta, holder: Holder) -> Arc<Self> {
         Arc::new(Self::new(
             SessionScope::Request { introduction, told: OnceLock::new() },
@@ -178,7 +175,7 @@ impl Session {
         Arc::new(Self::new(kind, ServerScope::Every, Holder::unknown()))
     }
 
-    /// Tells whether the client speaks the modern era.
+    /// Returns whether the client speaks the modern era.
     pub fn is_modern(&self) -> bool {
         self.introduction().is_some()
     }
@@ -188,12 +185,12 @@ impl Session {
         if self.is_modern() { Era::Modern } else { Era::Legacy }
     }
 
-    /// Returns what a client of the modern era has said with its request.
+    /// Returns the client metadata of a modern-era request.
     pub fn introduction(&self) -> Option<&ClientMeta> {
         self.kind.introduction()
     }
 
-    /// Has a server tell what this request of the modern era wants to know for as long as it lasts.
+    /// Keeps a server's messages for this modern-era request coming as long as it lasts.
     pub fn hold(&self, told: EphemeralSession) {
         if let SessionScope::Request { told: held, .. } = &self.kind {
             // A request goes to one server.
@@ -201,7 +198,7 @@ impl Session {
         }
     }
 
-    /// Returns the client as its servers are told about it.
+    /// Returns the client as metamcp presents it to servers.
     pub fn client(&self) -> ClientEra {
         match &self.kind {
             SessionScope::Request { introduction, .. } => ClientEra::Modern(introduction.clone()),
@@ -215,7 +212,7 @@ impl Session {
         }
     }
 
-    /// Returns the party that requests of the client count for.
+    /// Returns the holder that requests of the client count for.
     pub fn holder(&self) -> Holder {
         self.holder
     }
@@ -225,20 +222,21 @@ impl Session {
         self.kind.id()
     }
 
-    /// Returns the protocol version that was negotiated with the client, if its id says so.
+    /// Returns the protocol version negotiated with the client, if its id contains one.
     pub fn version(&self) -> Option<&'static str> {
         self.kind.version()
     }
 
-    /// Returns the client as the owner of connections, if it can be told from others.
+    /// Returns the client as the owner of connections, if metamcp recognises it.
     pub fn owner(&self) -> Option<&SessionOwner> {
         self.kind.owner()
     }
 
-    /// Puts a server's question to the client: returns the message for the stream of its running
-    /// request `number`, with an id of ours.
+    /// Registers a server's question. Returns the message for the stream of the client's running
+    /// request `request`, with a new id.
     ///
-    /// A question that the client has not declared to understand is refused, as is one too many.
+    /// Refuses a question that the client has not declared support for, and any beyond
+    /// [`defaults::QUESTIONS_MAX`].
     pub fn ask(&self, question: ServerRequest, request: Option<u64>) -> Option<Bytes> {
         if !self.can_be_asked(question.message()) {
             question.refuse();
@@ -246,7 +244,7 @@ impl Session {
         }
         let mut memory = self.memory();
         if memory.asked.len() >= defaults::QUESTIONS_MAX {
-            drop(memory); // Before the question, whose end is told to the server.
+            drop(memory); // Before the question: dropping that notifies the server.
             return None;
         }
         memory.n_numbers += 1;
@@ -256,9 +254,8 @@ impl Session {
         Some(message)
     }
 
-    /// Returns what the client is to be told when `server` takes a question back on its connection
-    /// `generation`. Servers choose their ids without knowing of each other, and so do the processes
-    /// of one server.
+    /// Returns the cancellation for the client when `server` withdraws a question on its connection
+    /// `generation`. Ids are unique only within one connection of one server.
     pub fn recall(
         &self,
         server: &ServerName,
@@ -281,11 +278,11 @@ impl Session {
         Some(cancelled.edit([(MessagePart::CancelledId, &ours.to_string())]))
     }
 
-    /// Passes a client's answer on to the server that asked; `false` when nobody did.
+    /// Forwards a client's answer to the server that asked. Returns `false` if none did.
     ///
     /// # Cancel safety
     ///
-    /// Dropped halfway, the answer is lost.
+    /// If dropped halfway, the answer is lost.
     pub async fn answer(&self, answer: &Message) -> bool {
         let id = answer.integer(MessagePart::Id);
         let asked = id.and_then(|id| self.memory().asked.remove(&id));
@@ -298,16 +295,15 @@ impl Session {
         }
     }
 
-    /// Tells whether the client has said that it can be asked this.
+    /// Returns whether the client has declared support for this question.
     pub fn can_be_asked(&self, question: &Message) -> bool {
         let Some(declared) = self.kind.capabilities() else { return false };
         capability::covers(declared, question)
     }
 
-    /// Tells whether the client wants to see a log message that belongs to one of its requests.
-    /// Without a level of its own it sees what the server sends by itself, but not what another
-    /// client has made it send: `is_lowered`.
-    /// In the modern era it sees nothing without a level.
+    /// Returns whether the client wants a log message that belongs to one of its requests. A legacy
+    /// client without a level gets the server's default messages, but not those below `info` that
+    /// another client's level causes (`is_lowered`). A modern client without a level gets none.
     pub fn wants_log(&self, message: &Message, is_lowered: bool) -> bool {
         if let Some(introduction) = self.introduction() {
             return introduction.level.is_some_and(|lowest| LoggingLevel::of(message) >= lowest);
@@ -318,14 +314,14 @@ impl Session {
         LoggingLevel::of(message) >= lowest
     }
 
-    /// Opens the stream of messages that belong to no request, after the event `last`. A stream that
-    /// is open already ends.
+    /// Opens the stream of messages that belong to no request, after the event `last`. Ends a
+    /// stream that is open already.
     pub fn read(self: &Arc<Self>, last: Option<EventId>) -> OutboxReader {
         OutboxReader::new(Arc::clone(self), last)
     }
 
-    /// Puts down what a server has sent to nobody in particular, if it is for this client. What is
-    /// said once for all that comes within a moment is returned instead, for [`Session::say`].
+    /// Stores a server's message without a request, if it is for this client. Returns a notice that
+    /// is sent once per window instead, for [`Session::say`].
     fn hear(
         &self,
         server: &ServerName,
@@ -348,7 +344,7 @@ impl Session {
                     .filter(|notice| self.is_wanted(notice));
             }
             method::LOG_MESSAGE => {
-                // What one client's call writes is not shown to others who have not asked for logs.
+                // Logs that one client's call causes are hidden from other clients without a level.
                 let level = self.memory().level;
                 level
                     .or(is_own.then_some(LoggingLevel::Debug))
@@ -360,7 +356,7 @@ impl Session {
                 }
                 false
             }
-            // Whoever knows the id of a task may fetch its result.
+            // A client that knows a task's id may fetch its result.
             news if task::NEWS.contains(&news) => is_own,
             _ => is_own || matches!(self.scope, ServerScope::One(_)),
         };
@@ -370,14 +366,14 @@ impl Session {
         None
     }
 
-    /// Says what was held back, if the client still wants it.
+    /// Sends a held notice, if the client still wants it.
     fn say(&self, notice: &Notice, message: Bytes) {
         if self.is_wanted(notice) {
             self.outbox.push(self.as_listed(notice).unwrap_or(message));
         }
     }
 
-    /// Returns the notice of a page as the client sees that in its list, where this is of all servers.
+    /// Returns the notice of an updated page with the URI from the client's list of all servers.
     fn as_listed(&self, notice: &Notice) -> Option<Bytes> {
         let Notice::Updated(server, uri) = notice else { return None };
         let listed =
@@ -395,14 +391,14 @@ impl Session {
         }
     }
 
-    /// Tells whether the client ever opened a stream: what it was not told of it may still read.
+    /// Returns whether the client ever opened a stream: it can still read the events it missed.
     fn has_listened(&self) -> bool {
         self.outbox.was_opened()
     }
 
-    /// Puts a question down that came without any request of the client.
+    /// Sends a question that came without any request of the client.
     fn hear_question(&self, question: ServerRequest) {
-        // Nobody is there who could be asked: the question is refused by its end.
+        // Without a stream, the question is dropped, which refuses it.
         if self.outbox.is_read()
             && let Some(message) = self.ask(question, None)
         {
@@ -421,7 +417,7 @@ impl Session {
             return true;
         }
         let memory = self.memory();
-        // The client may come back for the rest of an answer, and finds it by its session.
+        // The client may come back for the rest of an answer, which it finds by its session.
         !memory.running.is_empty() || !memory.resumable.is_empty()
     }
 
@@ -431,7 +427,7 @@ impl Session {
     }
 
     fn memory(&self) -> MutexGuard<'_, Memory> {
-        // Held for statements on plain data.
+        // Held only for statements on plain data.
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

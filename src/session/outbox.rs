@@ -1,7 +1,7 @@
-//! What a client's GET stream is to carry: events with ids, kept for a while so that a stream that
-//! broke can be resumed where it was.
+//! The events of a client's GET stream, with ids. They are kept for a while, so that a client can
+//! resume a broken stream.
 //!
-//! Bounded, and never waited for by who puts something in: a reader that is overtaken is cut off.
+//! The outbox is bounded and never blocks its writers. A reader too far behind is cut off.
 
 use std::{
     collections::VecDeque,
@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 use super::Session;
 use crate::config::defaults;
 
-/// Names an event of one session, also after a restart of ours: ids of another life are known as such.
+/// The id of an event of one session. `life` distinguishes the ids of earlier processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventId {
     pub(super) life: u32,
@@ -24,7 +24,7 @@ pub struct EventId {
 }
 
 impl EventId {
-    /// Returns a number for a stream of events that most likely no other has.
+    /// Returns a random number for a stream of events.
     pub(super) fn new_life() -> u32 {
         uuid::Uuid::new_v4().as_fields().0
     }
@@ -33,7 +33,7 @@ impl EventId {
 /// The events of one session.
 #[derive(Debug, Default)]
 pub(super) struct SessionOutbox {
-    // Boxed: most sessions never open a stream.
+    // Boxed because most sessions never open a stream.
     state: Mutex<Option<Box<State>>>,
     changed: Notify,
 }
@@ -43,16 +43,16 @@ struct State {
     life: u32,
     /// The number of the last event.
     last: u64,
-    /// The number of the event that was read last.
+    /// The number of the last event that was read.
     read: u64,
     kept: VecDeque<Bytes>,
     n_bytes: usize,
-    /// The reader that came last; others end.
+    /// The number of the newest reader. Older readers end.
     reader: u64,
     is_read: bool,
 }
 
-/// The open GET stream of a session; dropping it closes it, and what comes is kept for the next.
+/// The open GET stream of a session. Dropping it closes the stream but keeps events for the next.
 #[derive(Debug)]
 pub struct OutboxReader {
     session: Arc<Session>,
@@ -60,14 +60,14 @@ pub struct OutboxReader {
     cursor: u64,
 }
 
-/// What a reader finds.
+/// The result of a read.
 #[derive(Debug, PartialEq, Eq)]
 pub enum OutboxItem {
     /// An event.
     Event(EventId, Bytes),
     /// Another stream of the session was opened, or the session has ended.
     Closed,
-    /// More has come than is kept: the client does not read.
+    /// Events that the client had not read were dropped.
     Overtaken,
 }
 
@@ -100,7 +100,7 @@ impl State {
         }
     }
 
-    /// The number of the event before the first one that is kept.
+    /// Returns the number of the event before the first kept one.
     fn before_first(&self) -> u64 {
         self.last - self.kept.len() as u64
     }
@@ -117,23 +117,23 @@ impl State {
         }
     }
 
-    /// Opens another stream and returns its number and where it begins.
+    /// Opens another stream. Returns its number and the position where it begins.
     fn open(&mut self, after: Option<EventId>) -> (u64, u64) {
         self.reader += 1;
         self.is_read = true;
         let cursor = match after {
-            // A new stream begins now; what was missed before it is of no concern.
+            // A new stream begins now and ignores earlier events.
             None => self.last,
             Some(after) if after.life == self.life => {
                 after.number.clamp(self.before_first(), self.last)
             }
-            // From another life: everything that is kept came later.
+            // The id is from another life: all kept events are newer.
             Some(_) => self.before_first(),
         };
         (self.reader, cursor)
     }
 
-    /// Drops what was read.
+    /// Drops the events that were read.
     fn drop_read(&mut self) {
         while self.before_first() < self.read
             && let Some(message) = self.kept.pop_front()
@@ -156,7 +156,7 @@ impl State {
 }
 
 impl SessionOutbox {
-    /// Puts an event down. Before the first stream was opened nothing is kept.
+    /// Adds an event. Before the first stream is opened, no events are kept.
     pub(super) fn push(&self, message: Bytes) {
         if let Some(state) = &mut *self.state() {
             state.push(message);
@@ -164,14 +164,14 @@ impl SessionOutbox {
         }
     }
 
-    /// Drops what was read: a client whose stream broke just then misses it.
+    /// Drops the events that were read. A client whose stream broke just then misses them.
     pub(super) fn forget_read(&self) {
         if let Some(state) = &mut *self.state() {
             state.drop_read();
         }
     }
 
-    /// Ends the stream that is open.
+    /// Ends the open stream.
     pub(super) fn close(&self) {
         if let Some(state) = &mut *self.state() {
             state.reader += 1;
@@ -180,18 +180,18 @@ impl SessionOutbox {
         }
     }
 
-    /// Tells whether a stream is open.
+    /// Returns whether a stream is open.
     pub(super) fn is_read(&self) -> bool {
         self.state().as_ref().is_some_and(|state| state.is_read)
     }
 
-    /// Tells whether a stream was ever opened, so that events are kept for it or the next one.
+    /// Returns whether a stream was ever opened, so that events are kept for it or the next one.
     pub(super) fn was_opened(&self) -> bool {
         self.state().is_some()
     }
 
     fn state(&self) -> MutexGuard<'_, Option<Box<State>>> {
-        // Held for statements on plain data.
+        // Held only for statements on plain data.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -204,18 +204,18 @@ impl OutboxReader {
         Self { session, number, cursor }
     }
 
-    /// Returns the id of the event that was read last.
+    /// Returns the id of the last event that was read.
     pub fn position(&self) -> EventId {
         let life = self.session.outbox.state().as_ref().map_or(0, |state| state.life);
         EventId { life, number: self.cursor }
     }
 
-    /// Waits for what comes next on a stream that is open only once its client has shaken hands: until
-    /// then, for ever.
+    /// Waits for the next item. Waits forever if the client has not completed its handshake and
+    /// therefore has no reader.
     ///
     /// # Cancel safety
     ///
-    /// Safe: nothing is lost.
+    /// Cancel safe.
     pub async fn next_of(reader: &mut Option<Self>) -> OutboxItem {
         match reader {
             Some(reader) => reader.next().await,
@@ -223,16 +223,16 @@ impl OutboxReader {
         }
     }
 
-    /// Waits for what comes next.
+    /// Waits for the next item.
     ///
     /// # Cancel safety
     ///
-    /// Safe: nothing is lost.
+    /// Cancel safe.
     pub async fn next(&mut self) -> OutboxItem {
         loop {
             let changed = self.session.outbox.changed.notified();
             tokio::pin!(changed);
-            // Before the look, so that nothing which comes after it is missed.
+            // Registered before the check, so that no later change is missed.
             changed.as_mut().enable();
             let next = {
                 let mut state = self.session.outbox.state();
@@ -274,7 +274,7 @@ mod tests {
         session.outbox.push(Bytes::from_static(text.as_bytes()));
     }
 
-    /// Reads all that is there.
+    /// Reads all available events.
     fn all(reader: &mut OutboxReader) -> Vec<String> {
         let mut read = Vec::new();
         while let Some(OutboxItem::Event(_, message)) = reader.next().now_or_never() {

@@ -1,4 +1,4 @@
-//! All sessions.
+//! The registry of all sessions.
 
 use std::{
     collections::HashMap,
@@ -27,31 +27,31 @@ use crate::{
     connection::{Announcement, SessionOwner, SideMessage},
     name::ServerName,
     pool::{ClientDemand, Pool, ServerSlot},
-    protocol::{LoggingLevel, Message, payloads::ListKind},
+    protocol::{LoggingLevel, Message, list_page::ListKind},
 };
 
-/// What clients are told at the end of its window: each the same only once in it.
+/// The notices to send at the end of their window, each once.
 type Held = Debounce<(usize, Notice), (Arc<Session>, Bytes)>;
 
 /// The notices that are gathered during a cold start.
 type Gathered = ColdStart<(usize, Notice), (Arc<Session>, Notice, Bytes)>;
 
-/// All sessions of clients, by the id that they send.
+/// The sessions of clients, by the id that the client sends.
 #[derive(Debug)]
 pub struct SessionRegistry {
     pub(super) pool: Arc<Pool>,
     pub(super) seal: SessionSigner,
     rules: ArcSwap<SessionConfig>,
-    /// How clients hear of changes.
+    /// The settings for list change notices.
     news: ArcSwap<config::ToolsConfig>,
     pub(super) since: Instant,
     by_id: RwLock<HashMap<Arc<str>, Arc<Session>>>,
     endings: Mutex<EndedSessions>,
     pub(super) shelf: HeldCallStore,
     pub(super) n_keys: AtomicU64,
-    /// How many sessions have set a log level.
+    /// The number of sessions that have set a log level.
     pub(super) n_levels: AtomicUsize,
-    /// How many sessions last only as long as a request.
+    /// The number of sessions that last only as long as a request.
     pub(super) n_passing: AtomicUsize,
 }
 
@@ -62,7 +62,7 @@ impl ReclaimableMemory for SessionRegistry {
 }
 
 impl SessionRegistry {
-    /// Returns none yet; their connections are those of `pool`, their ids are signed with `seal`.
+    /// Returns an empty registry. Connections come from `pool`, and `seal` signs session ids.
     pub fn new(pool: Arc<Pool>, seal: SessionSigner, rules: &SessionConfig) -> Arc<Self> {
         let sessions = Arc::new(Self {
             pool,
@@ -82,18 +82,18 @@ impl SessionRegistry {
         sessions
     }
 
-    /// Applies other rules, to sessions that are known as well. The key stays as it is.
+    /// Applies other settings, also to known sessions. The signing key stays the same.
     pub fn apply(&self, rules: &SessionConfig) {
         self.rules.store(Arc::new(rules.clone()));
     }
 
-    /// Tells clients from now on of changes as `news` says: after how long, and those that find
-    /// tools by search whether at all.
+    /// Sets the policy for change notices: the window, and whether clients that find tools by
+    /// search get any.
     pub fn set_notice_policy(&self, news: &config::ToolsConfig) {
         self.news.store(Arc::new(news.clone()));
     }
 
-    /// Tells those who see the tools of ours that these are other ones.
+    /// Notifies the clients that see metamcp's own tools that these have changed.
     pub fn own_tools_changed(&self) {
         if !self.news.load().list_changed {
             return;
@@ -104,12 +104,12 @@ impl SessionRegistry {
         }
     }
 
-    /// Returns which session ids are asked for, and which are taken.
+    /// Returns the session mode.
     pub fn mode(&self) -> SessionMode {
         self.rules.load().mode
     }
 
-    /// Tells whether nobody has used a session for as long as one is known.
+    /// Returns whether a session has been idle for the session timeout.
     pub(super) fn is_expired(&self, session: &Session, now: Instant) -> bool {
         let used = Duration::from_millis(session.used_ms.load(Ordering::Relaxed));
         let age = now.duration_since(self.since).saturating_sub(used);
@@ -120,30 +120,30 @@ impl SessionRegistry {
         self.endings().has(ticket.number)
     }
 
-    /// Remembers that a session has ended; `false` when that is known.
+    /// Records that a session has ended. Returns `false` if that is known.
     pub(super) fn remember_ended(&self, ticket: &SessionTicket) -> bool {
         self.endings().add(ticket.number)
     }
 
     fn endings(&self) -> MutexGuard<'_, EndedSessions> {
-        // Held for statements on plain data.
+        // Held only for statements on plain data.
         self.endings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells whether any client has set a log level, so that servers may send more than by themselves.
+    /// Returns whether a client has set a log level, so that servers may send more than by default.
     pub fn has_levels(&self) -> bool {
         self.n_levels.load(Ordering::Relaxed) > 0
     }
 
-    /// Sets the log level of a client, and the lowest that any has set at its servers.
+    /// Sets the log level of a client. Its servers get the lowest level of all their clients.
     ///
     /// # Cancel safety
     ///
-    /// Safe: it is set, and the servers are told all the same.
+    /// Cancel safe: the level is set, and the servers get it in the background.
     pub async fn set_level(&self, session: &Session, level: LoggingLevel) {
         {
-            // What nobody takes back is not counted: the level of a client that cannot be told from
-            // others, or that has left while it asked.
+            // A level that is never reset must not count: that of an anonymous client, or of one
+            // that ended its session meanwhile.
             let by_id = self.read();
             let known = session.id().and_then(|id| by_id.get(id));
             let is_known = known.is_some_and(|known| std::ptr::eq(&raw const **known, session));
@@ -158,15 +158,15 @@ impl SessionRegistry {
         futures_util::future::join_all(told).await;
     }
 
-    /// Has a resource of a server watched for a client.
+    /// Subscribes a client to a resource of a server.
     ///
     /// # Errors
     ///
-    /// [`WatchRefusal`] when the server does not want to, or when the client watches too many.
+    /// [`WatchRefusal`] if the server refuses, or if the client watches too many resources.
     ///
     /// # Cancel safety
     ///
-    /// Safe: it is watched all the same.
+    /// Cancel safe: the subscription is still made.
     pub async fn watch(
         &self,
         session: &Session,
@@ -193,12 +193,12 @@ impl SessionRegistry {
         }
     }
 
-    /// Has resources of a server watched for a client, and returns those that are: all that it does
-    /// not refuse in time.
+    /// Subscribes a client to resources of a server. Returns those that the server has not refused
+    /// in time.
     ///
     /// # Cancel safety
     ///
-    /// Safe: they are watched all the same.
+    /// Cancel safe: the subscriptions are still made.
     pub async fn watch_all(
         &self,
         session: &Session,
@@ -229,23 +229,23 @@ impl SessionRegistry {
             !is_refused
         });
         if accepted.len() < n_accepted {
-            // Nobody has to wait until what is not watched is not wanted any more.
+            // The caller need not wait until the demand for refused resources has ended.
             slot.set_demand_in_background(owner, || self.client_demand(slot, session));
         }
         accepted
     }
 
-    /// Ends that.
+    /// Ends a client's subscription to a resource.
     ///
     /// # Cancel safety
     ///
-    /// Safe: it is ended all the same.
+    /// Cancel safe: the subscription still ends.
     pub async fn unwatch(&self, session: &Session, slot: &ServerSlot, uri: &str) {
         session.memory().watched.remove(&(slot.name().clone(), uri.to_owned()));
         slot.set_demand(session.owner(), || self.client_demand(slot, session)).await;
     }
 
-    /// Tells servers that were declared anew what their clients want.
+    /// Sends the clients' demand to servers whose declaration has changed.
     pub fn reconcile_redeclared(&self) {
         for slot in self.pool.slots().values() {
             if slot.is_per_session() {
@@ -259,7 +259,7 @@ impl SessionRegistry {
         }
     }
 
-    /// Returns what the clients of the connection that `session` has to the server want of it.
+    /// Returns the demand of all clients that share the connection of `session` to the server.
     pub(super) fn client_demand(&self, slot: &ServerSlot, session: &Session) -> ClientDemand {
         if slot.is_per_session() {
             return session.wants(slot.name());
@@ -267,7 +267,7 @@ impl SessionRegistry {
         self.wanted_of(slot)
     }
 
-    /// Returns what all clients want of a server that they share.
+    /// Returns the demand of all clients on a server that they share.
     fn wanted_of(&self, slot: &ServerSlot) -> ClientDemand {
         let mut all = ClientDemand::default();
         for session in self.read().values().filter(|session| session.scope.covers(slot.name())) {
@@ -278,11 +278,11 @@ impl SessionRegistry {
         all
     }
 
-    /// Closes what belonged to a session that is no longer known.
+    /// Closes the resources of a session that has been removed.
     pub(super) fn ended(&self, session: &Arc<Session>) {
         session.outbox.close();
         if let Some(owner) = session.owner() {
-            // First, so that no request which still runs makes a connection after that.
+            // First, so that no running request connects after the release.
             owner.close();
             self.pool.release(owner);
         }
@@ -304,7 +304,7 @@ impl SessionRegistry {
         }
     }
 
-    /// Tells whether a client would hear what `server` says on the connection of `owner`, or of all.
+    /// Returns whether a client listens to `server` on `owner`'s connection or the shared one.
     pub fn has_listener(&self, server: &ServerName, owner: Option<&SessionOwner>) -> bool {
         let is_meant = |session: &Session| match owner {
             Some(_) => session.owner() == owner,
@@ -313,20 +313,20 @@ impl SessionRegistry {
         self.read().values().any(|session| is_meant(session) && session.has_listened())
     }
 
-    /// Hands on what servers say to nobody in particular, and ends sessions that nobody uses and calls
-    /// that nobody comes back for, until `stop`. Of changed lists and updated resources each client
-    /// hears once in the window that is declared; of merged lists, while servers are connected for the
-    /// first time, when the first are there and when all are.
+    /// Delivers server messages without a request, and ends unused sessions and abandoned calls,
+    /// until `stop`. Each client gets a notice of a changed list or updated resource once per
+    /// window. During a cold start, clients with merged lists get one when the first servers are
+    /// connected and one when all are.
     ///
     /// # Cancel safety
     ///
-    /// Dropped halfway, what is in the queue is lost.
+    /// If dropped halfway, the queued announcements are lost.
     pub async fn run(
         self: Arc<Self>,
         mut announcements: mpsc::Receiver<Announcement>,
         stop: CancellationToken,
     ) {
-        // Often enough for a session not to be over that was in use until now.
+        // Frequent enough that a session in use until now is not expired.
         let (least, most) = defaults::SESSION_SWEEP;
         let mut sweep = time::interval((self.rules.load().timeout / 4).clamp(least, most));
         sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -336,7 +336,7 @@ impl SessionRegistry {
         loop {
             tokio::select! {
                 () = stop.cancelled() => {
-                    // Their servers are not waited for when the service stops.
+                    // A shutdown does not wait for the servers of held calls.
                     self.shelf.clear();
                     return;
                 }
@@ -374,14 +374,14 @@ impl SessionRegistry {
             let notice = session.hear(&server, generation, message, is_own);
             let is_told = news.list_changed || session.scope != ServerScope::Tools;
             if let Some(notice) = notice.filter(|_| is_told) {
-                // What is held keeps the session, so that its place is no other's.
+                // A held notice keeps its session alive, so that its address stays unique.
                 let place = Arc::as_ptr(session).addr();
                 let said = (Arc::clone(session), message.bytes().clone());
                 held.hold((place, notice), said, self.since.elapsed());
             }
         };
         let Some(owner) = owner else {
-            // On a connection that is everybody's, nobody is asked.
+            // A question on a shared connection has no client to answer it.
             if let SideMessage::Notification(message) = aside {
                 self.read().values().for_each(|session| tell(session, &message, false));
             }
@@ -395,7 +395,7 @@ impl SessionRegistry {
         }
     }
 
-    /// Ends the sessions that nobody has used for their time.
+    /// Ends the sessions that have been idle for the session timeout.
     fn sweep(&self, now: Instant) {
         let mut ended = Vec::new();
         self.write().retain(|id, session| {
@@ -420,7 +420,7 @@ impl SessionRegistry {
     }
 
     pub(super) fn read(&self) -> RwLockReadGuard<'_, HashMap<Arc<str>, Arc<Session>>> {
-        // Held for statements on plain data, as is `write`.
+        // Held only for statements on plain data, like `write`.
         self.by_id.read().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -429,20 +429,20 @@ impl SessionRegistry {
     }
 }
 
-/// Why a resource is not watched.
+/// The reason why a resource is not watched.
 #[derive(Debug)]
 pub enum WatchRefusal {
-    /// The server does not want to: its error object, as JSON text.
+    /// The server refuses, with this error object as JSON text.
     ByServer(String),
-    /// The client watches as many as it may.
+    /// The client watches the maximum number of resources.
     Full,
 }
 
-/// Waits until it is so long after `since`; for ever where that is never.
+/// Sleeps until `moment` after `since`, or forever if it is `None`.
 ///
 /// # Cancel safety
 ///
-/// Safe.
+/// Cancel safe.
 pub async fn sleep_until(since: Instant, moment: Option<Duration>) {
     match moment {
         Some(moment) => time::sleep_until(since + moment).await,
@@ -450,7 +450,7 @@ pub async fn sleep_until(since: Instant, moment: Option<Duration>) {
     }
 }
 
-/// Returns the session that was used longest ago, apart from `except` and those in use.
+/// Returns the least recently used session, apart from `except` and those in use.
 pub(super) fn oldest(
     by_id: &HashMap<Arc<str>, Arc<Session>>,
     except: &Arc<Session>,

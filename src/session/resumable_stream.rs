@@ -1,4 +1,4 @@
-//! The answer to one request as a stream that its client can resume: who writes it, and who reads it.
+//! The answer to one request as a stream that its client can resume: its writer and its reader.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -13,24 +13,24 @@ use super::{
 };
 use crate::protocol::ByteChunks;
 
-/// What both have.
+/// The state that the writer and the readers share.
 #[derive(Debug)]
 pub(super) struct ResumableShared {
     backlog: Mutex<Backlog>,
-    /// There is something to read, or nothing more.
+    /// Notified when there is an event to read, or the stream has ended.
     written: Notify,
-    /// Something was read, or a reader came or left.
+    /// Notified when an event was read, or a reader came or left.
     read: Notify,
 }
 
-/// The writing end; dropping it ends the stream, and it cannot be resumed any more.
+/// The writing end. Dropping it ends the stream, which then cannot be resumed.
 #[derive(Debug)]
 pub struct ResumableStream {
     session: Arc<Session>,
     shared: Arc<ResumableShared>,
 }
 
-/// What is left to be read; dropping it leaves the rest to whoever resumes the stream.
+/// The unread part of a stream. Dropping it keeps the rest for a reader that resumes the stream.
 #[derive(Debug)]
 pub struct StreamRemainder {
     shared: Arc<ResumableShared>,
@@ -50,8 +50,8 @@ impl Session {
         (ResumableStream { session: Arc::clone(self), shared }, rest)
     }
 
-    /// Drops the events that were read of all streams: a client whose stream broke just then misses
-    /// them.
+    /// Drops the events that were read from all streams. A client whose stream broke just then
+    /// misses them.
     pub(super) fn drop_read(&self) {
         self.outbox.forget_read();
         for shared in &self.memory().resumable {
@@ -59,7 +59,7 @@ impl Session {
         }
     }
 
-    /// Returns what comes after the event `last` of an answer, if it is one of an answer.
+    /// Returns the rest of an answer after the event `last`, if that belongs to an answer.
     pub fn resume(&self, last: EventId) -> Option<StreamRemainder> {
         let shared = {
             let memory = self.memory();
@@ -72,16 +72,16 @@ impl Session {
 
 impl ResumableShared {
     fn backlog(&self) -> MutexGuard<'_, Backlog> {
-        // Held for statements on plain data.
+        // Held only for statements on plain data.
         self.backlog.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until the backlog is as it should be for a writer.
+    /// Waits until `is_it` returns `true` for the backlog.
     async fn wait(&self, is_it: impl Fn(&Backlog) -> bool) {
         loop {
             let read = self.read.notified();
             tokio::pin!(read);
-            // Before the look, so that nothing which comes after it is missed.
+            // Registered before the check, so that no later change is missed.
             read.as_mut().enable();
             if is_it(&self.backlog()) {
                 return;
@@ -98,14 +98,14 @@ impl ResumableStream {
         self.shared.written.notify_waiters();
     }
 
-    /// Ends the stream that is read now. The rest is for whoever resumes it.
+    /// Ends the current reader. The rest is kept for a reader that resumes the stream.
     pub fn end_reading(&self) {
         self.shared.backlog().end_reading();
         self.shared.written.notify_waiters();
         self.shared.read.notify_waiters();
     }
 
-    /// Says that there is nothing more.
+    /// Marks the answer as complete.
     pub fn finish(&self) {
         self.shared.backlog().finish();
         self.shared.written.notify_waiters();
@@ -115,39 +115,39 @@ impl ResumableStream {
     ///
     /// # Cancel safety
     ///
-    /// Safe.
+    /// Cancel safe.
     pub async fn wait_for_room(&self) {
         self.shared.wait(Backlog::has_room).await;
     }
 
-    /// Waits until all of it was read.
+    /// Waits until the answer is complete and was read.
     ///
     /// # Cancel safety
     ///
-    /// Safe.
+    /// Cancel safe.
     pub async fn read_out(&self) {
         self.shared.wait(Backlog::is_fully_read).await;
     }
 
-    /// Waits until the client has shown that it got all of it.
+    /// Waits until the client has confirmed that it received everything.
     ///
     /// # Cancel safety
     ///
-    /// Safe.
+    /// Cancel safe.
     pub async fn wait_until_delivered(&self) {
         self.shared.wait(Backlog::is_confirmed).await;
     }
 
-    /// Returns how much of it is kept, in bytes.
+    /// Returns the size of the kept events, in bytes.
     pub fn n_bytes(&self) -> usize {
         self.shared.backlog().n_bytes()
     }
 
-    /// Waits until nobody has read for as long as `patience`.
+    /// Waits until the stream has had no reader for `patience`.
     ///
     /// # Cancel safety
     ///
-    /// The time begins anew.
+    /// The time starts over.
     pub async fn abandoned(&self, patience: Duration) {
         loop {
             self.shared.wait(|backlog| !backlog.is_read()).await;
@@ -168,27 +168,27 @@ impl Drop for ResumableStream {
 impl StreamRemainder {
     fn open(shared: Arc<ResumableShared>, number: u64) -> Self {
         let reader = shared.backlog().open(number);
-        // Whoever has read until now ends.
+        // Ends the previous reader.
         shared.written.notify_waiters();
         shared.read.notify_waiters();
         Self { shared, reader }
     }
 
-    /// Returns the id of the event that was read last.
+    /// Returns the id of the last event that was read.
     pub fn position(&self) -> EventId {
         self.shared.backlog().position()
     }
 
-    /// Waits for the next event; nothing when there is none any more, or when somebody else reads.
+    /// Waits for the next event. Returns `None` at the end, or when another reader has taken over.
     ///
     /// # Cancel safety
     ///
-    /// Safe: nothing is lost.
+    /// Cancel safe.
     pub async fn next(&mut self) -> Option<(EventId, ByteChunks)> {
         loop {
             let written = self.shared.written.notified();
             tokio::pin!(written);
-            // Before the look, so that nothing which comes after it is missed.
+            // Registered before the check, so that no later change is missed.
             written.as_mut().enable();
             let found = self.shared.backlog().next(self.reader);
             match found {

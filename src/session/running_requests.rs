@@ -1,4 +1,4 @@
-//! A client's request that runs, so that its cancellation finds it.
+//! A client's running request, registered so that its cancellation finds it.
 
 use std::sync::{
     Arc,
@@ -9,8 +9,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Asked, Session};
 
-/// A request that runs; dropping it ends the entry, and the questions that servers put on its
-/// stream, unless it was answered.
+/// A running request. Dropping it removes the entry, and refuses the questions on its stream unless
+/// the request was answered.
 #[derive(Debug)]
 pub struct RunningRequest {
     session: Arc<Session>,
@@ -22,7 +22,7 @@ pub struct RunningRequest {
 #[derive(Debug)]
 pub(super) struct RunningEntry {
     number: u64,
-    /// As JSON text: `1` and `"1"` are two ids.
+    /// The id as JSON text: `1` and `"1"` are two ids.
     id: Box<str>,
     cancelled: CancellationToken,
 }
@@ -34,8 +34,8 @@ impl Session {
         let mut memory = self.memory();
         memory.n_numbers += 1;
         let number = memory.n_numbers;
-        // Nobody can tell whose request an id means when the client has no name: better none is
-        // cancelled than that of somebody else. Such a client closes its stream.
+        // Without a session, an id may belong to another client's request. Such a client cancels by
+        // closing its stream.
         if self.id().is_some() {
             memory.running.push(RunningEntry {
                 number,
@@ -47,7 +47,7 @@ impl Session {
         RunningRequest { session: Arc::clone(self), number, cancelled, is_answered }
     }
 
-    /// Cancels the request `id`; `false` when it is not known which request is meant.
+    /// Cancels the request `id`. Returns `false` if no request or several requests have that id.
     pub fn cancel(&self, id: &str) -> bool {
         let memory = self.memory();
         let mut meant = memory.running.iter().filter(|entry| *entry.id == *id);
@@ -67,18 +67,18 @@ impl RunningRequest {
         &self.session
     }
 
-    /// Returns the number that tells the request from others of the session.
+    /// Returns the number that identifies the request within the session.
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// Returns what cancels the request, for whoever knows by himself which one a client means.
+    /// Returns the token that cancels the request, for a caller that identifies the request itself.
     pub fn canceller(&self) -> CancellationToken {
         self.cancelled.clone()
     }
 
-    /// The server has answered. A question of it that is still open on the stream is about something
-    /// else: on a pipe, nothing tells which request it belongs to. The client may take its time.
+    /// Records that the server has answered. A question that is still open may belong to another
+    /// request, because a pipe does not tell. The client keeps its time to answer.
     pub fn answered(&self) {
         self.is_answered.store(true, Ordering::Relaxed);
     }
@@ -87,7 +87,7 @@ impl RunningRequest {
     ///
     /// # Cancel safety
     ///
-    /// Safe.
+    /// Cancel safe.
     pub async fn cancelled(&self) {
         self.cancelled.cancelled().await;
     }
@@ -105,7 +105,7 @@ impl Drop for RunningRequest {
                 .map(|(_, asked)| asked)
                 .collect()
         };
-        // Outside of the lock: the servers are told.
+        // Without the lock, because the drop notifies the servers.
         drop(unanswered);
     }
 }

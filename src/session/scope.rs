@@ -1,4 +1,4 @@
-//! Whose session it is, and for how long.
+//! The kinds of sessions, by client and lifetime.
 
 use std::sync::{Arc, OnceLock};
 
@@ -8,28 +8,28 @@ use crate::{
     protocol::{client_meta::ClientMeta, version},
 };
 
-/// Whose session it is.
+/// The kind of a session.
 #[derive(Debug)]
 pub(super) enum SessionScope {
-    /// That of a client that sends an id.
+    /// The session of a client that sends an id.
     Known {
         /// The id.
         id: Arc<str>,
-        /// The protocol version that was negotiated; absent where the id is none of ours.
+        /// The negotiated protocol version, or `None` if metamcp did not issue the id.
         version: Option<&'static str>,
         /// The client as the owner of connections.
         owner: SessionOwner,
     },
-    /// That of a client that cannot be told from others, for one request.
+    /// The session of a client that metamcp cannot recognise, for one request.
     Anonymous,
-    /// That of one request of the modern era.
+    /// The session of one modern-era request.
     Request {
-        /// What the client has said with it.
+        /// The client metadata of the request.
         introduction: ClientMeta,
-        /// What keeps a server telling what the request wants to know.
+        /// The session that keeps server messages for this request coming.
         told: OnceLock<EphemeralSession>,
     },
-    /// One that lasts as long as a request of the modern era, and that nobody knows the id of.
+    /// An internal session that lasts as long as one modern-era request. No client knows its id.
     Passing,
 }
 
@@ -42,7 +42,7 @@ impl SessionScope {
         }
     }
 
-    /// Returns the protocol version in which the client speaks, where that is known.
+    /// Returns the protocol version that the client speaks, if it is known.
     pub(super) fn version(&self) -> Option<&'static str> {
         match self {
             Self::Known { version, .. } => *version,
@@ -51,7 +51,7 @@ impl SessionScope {
         }
     }
 
-    /// Returns the client as the owner of connections, if it can be told from others.
+    /// Returns the client as the owner of connections, if metamcp recognises it.
     pub(super) fn owner(&self) -> Option<&SessionOwner> {
         match self {
             Self::Known { owner, .. } => Some(owner),
@@ -59,7 +59,7 @@ impl SessionScope {
         }
     }
 
-    /// Returns what a client of the modern era has said with its request.
+    /// Returns the client metadata of a modern-era request.
     pub(super) fn introduction(&self) -> Option<&ClientMeta> {
         match self {
             Self::Request { introduction, .. } => Some(introduction),
@@ -67,8 +67,8 @@ impl SessionScope {
         }
     }
 
-    /// Returns the capabilities that the client has declared, JSON text; without any, it cannot be
-    /// asked anything.
+    /// Returns the capabilities that the client has declared, JSON text. A client without any gets
+    /// no questions.
     pub(super) fn capabilities(&self) -> Option<&Arc<str>> {
         match self {
             Self::Known { owner, .. } => Some(&owner.capabilities),
@@ -77,7 +77,7 @@ impl SessionScope {
         }
     }
 
-    /// Tells whether it ends with the request that it is for, however long that takes.
+    /// Returns whether the session ends together with its request, however long that takes.
     pub(super) fn is_ephemeral(&self) -> bool {
         matches!(self, Self::Passing)
     }

@@ -1,4 +1,4 @@
-//! What becomes of the clients of a server that is no longer declared.
+//! The end of the client state for a server that is no longer declared.
 
 use std::sync::Arc;
 
@@ -6,11 +6,11 @@ use super::{Asked, ServerScope, Session, SessionRegistry};
 use crate::name::ServerName;
 
 impl SessionRegistry {
-    /// Lets go of what clients have with `servers`, which are not declared any more: at a path that is
-    /// not there, nobody can answer a question, and nothing is told any more.
+    /// Releases the state that clients have for `servers`, which are no longer declared. On a
+    /// removed path, no client can answer a question or get messages.
     ///
-    /// In the merged view, a question can still be answered while its server finishes what runs. The
-    /// stream of a session goes on, because its server may be declared again.
+    /// In the merged view, clients can still answer while the server finishes its running requests.
+    /// A session's stream stays open, because its server may be declared again.
     pub fn release(&self, servers: &[ServerName]) {
         if servers.is_empty() {
             return;
@@ -31,10 +31,10 @@ impl SessionRegistry {
 }
 
 impl Session {
-    /// Has every question refused that the client has not answered.
+    /// Refuses every question that the client has not answered.
     fn withdraw_questions(&self) {
         let asked: Vec<Asked> = self.memory().asked.drain().map(|(_, asked)| asked).collect();
-        // Without the lock: the servers are told.
+        // Without the lock, because this notifies the servers.
         asked.into_iter().for_each(|asked| asked.question.withdraw());
     }
 }

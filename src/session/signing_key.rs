@@ -1,5 +1,4 @@
-//! The key that session ids are signed with: a credential, or one of our own that is made at the
-//! first start and kept in the state directory.
+//! The key that signs session ids: a credential, or a generated key in the state directory.
 
 use std::{
     ffi::OsString,
@@ -16,18 +15,18 @@ use crate::{
     files,
 };
 
-/// The name of our own key in the state directory.
+/// The name of the generated key in the state directory.
 const FILE: &str = "session.key";
 
 type Key = [u8; defaults::SESSION_KEY_BYTES];
 
-/// Why the key of the operator is of no use.
+/// The reason why the operator's key cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionKeyError {
     /// The credential cannot be read.
     #[error("read the key for session ids")]
     Credential(#[source] SecretError),
-    /// Its content is too short.
+    /// The credential is too short.
     #[error(
         "`credential:{name}` has {n_bytes} bytes, and a key for session ids at least {}",
         defaults::SESSION_KEY_BYTES
@@ -35,12 +34,12 @@ pub enum SessionKeyError {
     TooShort {
         /// The credential's name.
         name: String,
-        /// How many it has.
+        /// The length of the credential in bytes.
         n_bytes: usize,
     },
 }
 
-/// Why there is no key of our own that outlives the process.
+/// The reason why no generated key can outlive the process.
 #[derive(Debug, thiserror::Error)]
 enum NotKept {
     #[error("there is no state directory: $STATE_DIRECTORY, $XDG_STATE_HOME and $HOME are not set")]
@@ -54,7 +53,7 @@ enum NotKept {
 }
 
 impl SessionKeyError {
-    /// What the operator can do about it.
+    /// Returns a hint for the operator.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Credential(error) => error.hint(),
@@ -76,13 +75,14 @@ impl NotKept {
 }
 
 impl SessionSigner {
-    /// Returns the seal of this service: with the key that `rules` name, else with its own.
+    /// Returns the signer of this service, with the key that `rules` name or with a generated one.
     ///
-    /// A key that cannot be kept is one for the life of the process, and said to be.
+    /// If the generated key cannot be stored, it lasts as long as the process, and a warning is
+    /// logged.
     ///
     /// # Errors
     ///
-    /// [`SessionKeyError`] when the operator's key cannot be used.
+    /// [`SessionKeyError`] if the operator's key cannot be used.
     pub fn of_service(
         rules: &SessionConfig,
         credentials: Option<&Path>,
@@ -93,7 +93,7 @@ impl SessionSigner {
         let directory = state_directory().ok_or(NotKept::NoPlace);
         let kept = directory.and_then(|directory| kept(&directory));
         Ok(Self::new(&kept.unwrap_or_else(|error| {
-            // Without sessions there is nothing to sign.
+            // Without sessions, there are no ids to sign.
             if rules.mode != SessionMode::Off {
                 tracing::warn!(
                     reason = chain(&error),
@@ -106,7 +106,7 @@ impl SessionSigner {
     }
 }
 
-/// Reads the operator's key. A newline at the end is an editor's, if there is enough before it.
+/// Reads the operator's key. Drops a newline at the end if the key is long enough without it.
 fn declared(name: &str, credentials: Option<&Path>) -> Result<Vec<u8>, SessionKeyError> {
     let mut key =
         SecretValue::read_credential(name, credentials).map_err(SessionKeyError::Credential)?;
@@ -121,17 +121,17 @@ fn declared(name: &str, credentials: Option<&Path>) -> Result<Vec<u8>, SessionKe
     }
 }
 
-/// Returns where a service in this environment keeps what is to outlive it.
+/// Returns the directory for persistent state, according to the environment.
 pub fn state_directory() -> Option<PathBuf> {
     directory(|name| std::env::var_os(name))
 }
 
-/// Returns where the service may keep what is to outlive it.
-/// Source: systemd.exec(5), `StateDirectory=`, and the XDG base directories.
+/// Returns the directory for persistent state. Source: systemd.exec(5), `StateDirectory=`, and the
+/// XDG Base Directory Specification.
 fn directory(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let absolute = |name: &str| {
         let value = variable(name)?;
-        // systemd separates several by colons; the first one is the service's own.
+        // systemd separates several by colons. The first one belongs to the service.
         let first = std::env::split_paths(&value).next()?;
         first.is_absolute().then_some(first)
     };
@@ -140,7 +140,7 @@ fn directory(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
         .or_else(|| absolute("HOME").map(|home| home.join(".local/state/metamcp")))
 }
 
-/// Reads our own key, which is made if there is none. Whoever makes it first has made it for all.
+/// Reads the generated key, and generates it if there is none. The first process to do so wins.
 fn kept(directory: &Path) -> Result<Key, NotKept> {
     let path = directory.join(FILE);
     let failed = |source| NotKept::Io { path: path.clone(), source };
@@ -149,13 +149,13 @@ fn kept(directory: &Path) -> Result<Key, NotKept> {
         found => return found,
     }
     fs::DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;
-    // Whole before it has its name: nobody ever reads a part of it.
+    // Written completely before it gets its name, so that no process reads a part of it.
     let draft = directory.join(format!(".{FILE}.{}", uuid::Uuid::new_v4().simple()));
     let made = make(&draft).and_then(|()| fs::hard_link(&draft, &path));
     let removed = fs::remove_file(&draft);
     match made {
         Ok(()) => tracing::info!(path = %path.display(), "key for session ids made"),
-        // Another instance was faster: that one counts.
+        // Another instance was faster. Its key is used.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         Err(error) => return Err(failed(error)),
     }
@@ -183,7 +183,7 @@ fn read(path: &Path) -> Result<Key, NotKept> {
     Key::try_from(key).map_err(|_| NotKept::Damaged { path: path.to_owned() })
 }
 
-/// Returns a key that nobody knows.
+/// Returns a random key.
 fn random() -> Key {
     let mut key = Key::default();
     getrandom::fill(&mut key).expect("a system without randomness runs no service");

@@ -1,19 +1,18 @@
-//! Session ids that say themselves what a restart loses, and cannot be forged.
+//! Session ids that contain the state that must survive a restart, and cannot be forged.
 //!
 //! ```text
-//!  m1.BODY.TAG     BODY and TAG in the URL's alphabet of base 64, without padding
-//!     │    └────── HMAC-SHA-256 of all that is before it
-//!     └─────────── number 16 | issued, seconds since 1970 8 | protocol version 10 | capabilities, JSON
+//!  m1.BODY.TAG     BODY and TAG in URL-safe Base64, without padding
+//!     │    └────── HMAC-SHA-256 of everything before it
+//!     └─────────── number 16 | issued, Unix seconds 8 | protocol version 10 | capabilities, JSON
 //! ```
 //!
-//! Any process with the same key reads an id that it has never seen: after a restart, or as another
-//! replica. What the body says is no secret; a client knows it.
+//! Any process with the same key can read an id that it has never seen: after a restart, or as
+//! another replica. The body is not secret, because the client knows it.
 //!
-//! A forged id would gain little: everybody who reaches the port is served without one, and what
-//! servers may ask a client is asked on that client's own streams. What an id protects is the session
-//! itself, its stream, its questions, its running requests. That takes the id of somebody else, of
-//! which 122 bits are random; no signature is needed for that. It is what holds a strict service to
-//! its word that it knows the sessions that it serves.
+//! A forged id would gain little. metamcp serves clients without an id too, and servers' questions
+//! go only to the client's own streams. An id protects the session's stream, questions and running
+//! requests. An attack on these needs another client's id, which has 122 random bits; that needs no
+//! signature. The signature ensures that a strict service accepts only ids that it has issued.
 //!
 //! Pure: no clock and no I/O.
 
@@ -29,29 +28,29 @@ use crate::{
     protocol::{apps, version},
 };
 
-/// The form of an id. Another form gets another one.
+/// The format version of an id.
 const FORM: &str = "m1.";
 
-/// What a tag is made for, so that a key that signs something else, too, signs no session id.
+/// The purpose in each tag, so that another use of the same key never signs a session id.
 const PURPOSE: &[u8] = b"metamcp session id\0";
 
 const TAG_BYTES: usize = 32;
 const VERSION_BYTES: usize = 10;
 
-/// What a session id says.
+/// The content of a session id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionTicket {
-    /// Tells sessions apart.
+    /// The unique number of the session.
     pub number: u128,
-    /// When it was issued, in seconds since 1970.
+    /// The time of issue, in seconds since 1970.
     pub issued: u64,
-    /// The protocol version that was negotiated.
+    /// The negotiated protocol version.
     pub version: &'static str,
     /// The client's capabilities, JSON text.
     pub capabilities: Box<str>,
 }
 
-/// Signs session ids, and knows those that it has signed.
+/// A signer that issues and verifies session ids.
 #[derive(Clone)]
 pub struct SessionSigner(Hmac<Sha256>);
 
@@ -62,7 +61,7 @@ impl fmt::Debug for SessionSigner {
 }
 
 impl SessionTicket {
-    /// Returns one for a session that begins now.
+    /// Returns a ticket for a new session.
     pub fn new(issued: u64, version: &'static str, capabilities: &str) -> Self {
         let number = uuid::Uuid::new_v4().as_u128();
         Self { number, issued, version, capabilities: carried(capabilities).into() }
@@ -80,7 +79,7 @@ impl SessionTicket {
         let (number, rest) = body.split_first_chunk()?;
         let (issued, rest) = rest.split_first_chunk()?;
         let (version, capabilities) = rest.split_first_chunk::<VERSION_BYTES>()?;
-        // A version that we do not know any more, or not yet: the client has to shake hands again.
+        // An unsupported version: the client must repeat the handshake.
         let version =
             version::LEGACY.into_iter().find(|known| known.as_bytes() == version.as_slice())?;
         Some(Self {
@@ -93,14 +92,14 @@ impl SessionTicket {
 }
 
 impl SessionSigner {
-    /// Returns the one with this key.
+    /// Returns a signer with this key.
     pub fn new(key: &[u8]) -> Self {
         let mut mac = Hmac::new_from_slice(key).expect("HMAC takes keys of any length");
         mac.update(PURPOSE);
         Self(mac)
     }
 
-    /// Returns the session id that says this.
+    /// Returns the session id for this ticket.
     pub fn issue(&self, ticket: &SessionTicket) -> String {
         let mut id = FORM.to_owned();
         URL_SAFE_NO_PAD.encode_string(ticket.to_bytes(), &mut id);
@@ -110,24 +109,24 @@ impl SessionSigner {
         id
     }
 
-    /// Returns what a session id says that was signed with our key, however old it is.
+    /// Returns the ticket in a session id that was signed with this key, whatever its age.
     pub fn read(&self, id: &str) -> Option<SessionTicket> {
         let (signed, tag) = id.rsplit_once('.')?;
         let body = signed.strip_prefix(FORM)?;
         let tag = URL_SAFE_NO_PAD.decode(tag).ok().filter(|tag| tag.len() == TAG_BYTES)?;
-        // In constant time.
+        // Compares in constant time.
         self.0.clone().chain_update(signed).verify_slice(&tag).ok()?;
         SessionTicket::from_bytes(&URL_SAFE_NO_PAD.decode(body).ok()?)
     }
 }
 
-/// Returns a client's capabilities as an id carries them: as they are, if they fit, else what servers
-/// look at.
+/// Returns the capabilities to put into an id: unchanged if they fit, else only those that servers
+/// use.
 fn carried(capabilities: &str) -> Cow<'_, str> {
     if capabilities.len() <= defaults::SESSION_CAPABILITIES_BYTES_MAX {
         return capabilities.into();
     }
-    // Source: MCP 2025-11-25, `ClientCapabilities`, and the extensions that we look at.
+    // Source: MCP 2025-11-25, `ClientCapabilities`, and the extensions that metamcp uses.
     let known = json!({
         "elicitation": { "form": {}, "url": {} },
         "extensions": { apps::EXTENSION: {} },
@@ -144,14 +143,14 @@ fn carried(capabilities: &str) -> Cow<'_, str> {
     Value::Object(shared(declared, known)).to_string().into()
 }
 
-/// Returns the members of `declared` that are known, each as far as it is.
+/// Returns the members of `declared` that `known` contains, recursively.
 fn shared(declared: &Map<String, Value>, known: &Map<String, Value>) -> Map<String, Value> {
     let both = known.iter().filter_map(|(name, known)| Some((name, declared.get(name)?, known)));
     let kept = both.filter_map(|(name, declared, known)| {
         let kept = match (declared, known) {
             (Value::Object(declared), Value::Object(known)) => shared(declared, known).into(),
             (Value::Bool(declared), _) => (*declared).into(),
-            // Nothing that is declared so has a meaning.
+            // Other values have no meaning.
             _ => return None,
         };
         Some((name.clone(), kept))

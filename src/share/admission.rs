@@ -1,8 +1,8 @@
-//! Permits for a bounded thing that cannot be taken away, given out fairly.
+//! Permits for a bounded resource that cannot be taken away, given out fairly.
 //!
 //! Free permits are never refused, with one exception: while another party has asked within
-//! [`defaults::SHARE_RECENT`], the last permit is left for a party that holds none. So one client
-//! whose requests hang cannot take all permits for as long as its requests may last.
+//! [`defaults::SHARE_RECENT`], the last permit is left for a party that holds none. So a client
+//! with hanging requests cannot take all permits for as long as its requests may last.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -46,7 +46,7 @@ struct Place<'a> {
     ticket: QueueTicket,
 }
 
-/// The last party that asked, and the last other one.
+/// The last party that asked, and the last different one before it.
 #[derive(Debug)]
 struct LastTwo<K> {
     last: Option<(K, Instant)>,
@@ -68,7 +68,7 @@ impl<K: Copy + PartialEq> LastTwo<K> {
         }
     }
 
-    /// Returns until when another party than `key` counts as one that uses the thing.
+    /// Returns the time until which another party than `key` counts as a recent user.
     fn other_counts_until(&self, key: K) -> Option<Instant> {
         let other = [&self.last, &self.other].into_iter().flatten().find(|(of, _)| *of != key);
         other.map(|(_, asked)| *asked + defaults::SHARE_RECENT)
@@ -76,13 +76,13 @@ impl<K: Copy + PartialEq> LastTwo<K> {
 }
 
 impl State {
-    /// Tells whether `holder` may have a permit now.
+    /// Returns whether `holder` may have a permit now.
     fn may_hold(&self, capacity: usize, holder: Holder, now: Instant) -> bool {
         self.n_held < capacity
             && self.is_left_until(capacity, holder).is_none_or(|ends| ends <= now)
     }
 
-    /// Returns until when the last permit is left for others than `holder`.
+    /// Returns the time until which the last permit is left for parties other than `holder`.
     fn is_left_until(&self, capacity: usize, holder: Holder) -> Option<Instant> {
         if capacity < 2 || self.n_held + 1 != capacity {
             return None;
@@ -96,16 +96,16 @@ impl State {
 }
 
 impl Admission {
-    /// Returns so many permits.
+    /// Returns an admission with `capacity` permits.
     pub fn new(capacity: usize) -> Arc<Self> {
         Arc::new(Self { capacity, state: Mutex::default() })
     }
 
-    /// Waits for a permit, as long as it takes; `None` when no more are given out.
+    /// Waits for a permit without a time limit; `None` after a close.
     ///
     /// # Cancel safety
     ///
-    /// Safe: a holder that leaves gives its place to the next.
+    /// Cancel safe: a holder that leaves gives its place to the next.
     pub async fn admit(self: &Arc<Self>, holder: Holder) -> Option<AdmissionPermit> {
         let now = Instant::now();
         let (ticket, mut granted) = {
@@ -113,12 +113,12 @@ impl Admission {
             if state.is_closed {
                 return None;
             }
-            // What metamcp itself asks now and then, to read a list, takes no client's permit.
+            // The requests of metamcp itself are few and short, and take no client's permit.
             if holder.account != Account::Service {
                 state.accounts.note(holder.account, now);
                 state.holders.note(holder, now);
             }
-            // Those that wait hold as few: the newcomer waits its turn.
+            // Waiting parties may hold as few: the newcomer waits its turn.
             if state.queue.n_waiting() == 0 && state.may_hold(self.capacity, holder, now) {
                 state.queue.add(holder);
                 state.n_held += 1;
@@ -133,13 +133,13 @@ impl Admission {
             tokio::select! {
                 biased;
                 permit = &mut granted => return permit.ok(),
-                // The last permit is left for others only for a while, which begins and ends unseen.
+                // The last permit is reserved only for a while, which passes without an event.
                 () = time::sleep(defaults::SHARE_LOOK) => self.serve(),
             }
         }
     }
 
-    /// Gives no more permits out; those that wait are told so.
+    /// Gives out no more permits; all waiting calls return `None`.
     pub fn close(&self) {
         let waiting = {
             let mut state = self.state();
@@ -149,7 +149,7 @@ impl Admission {
         drop(waiting);
     }
 
-    /// Gives permits to those that wait, as far as there are any.
+    /// Gives free permits to waiting holders.
     fn serve(self: &Arc<Self>) {
         let now = Instant::now();
         let mut served = Vec::new();
@@ -164,7 +164,7 @@ impl Admission {
             }
         }
         for (grant, permit) in served {
-            // A holder that has left meanwhile gives it back.
+            // If the holder has left meanwhile, the permit is given back.
             drop(grant.send(permit));
         }
     }
@@ -192,7 +192,7 @@ impl Drop for AdmissionPermit {
 impl Drop for Place<'_> {
     fn drop(&mut self) {
         let left = self.admission.state().queue.remove(self.ticket);
-        // The one behind it may have a better claim to the last permit.
+        // The next one in the queue may have a better claim to the last permit.
         if left.is_some() {
             self.admission.serve();
         }
@@ -210,7 +210,7 @@ mod tests {
         Holder { account: Account::User(account), member: AccountMember::Session(session) }
     }
 
-    /// Returns a permit that is there at once.
+    /// Returns a permit that is available at once.
     #[track_caller]
     fn now(admission: &Arc<Admission>, holder: Holder) -> AdmissionPermit {
         admission.admit(holder).now_or_never().expect("there is room").expect("it is open")

@@ -1,20 +1,20 @@
-//! A bounded number of things that can be taken away while they are idle: connections, streams.
+//! A bounded number of places that can be taken away while they are idle: connections, streams.
 //!
-//! The largest holder makes room for a newcomer: it loses the one that has proved nothing in its
-//! first moments, else the one that was left idle for the longest. A newcomer whose own account is
-//! the largest never displaces another account's.
+//! The largest holder makes room for a newcomer: it loses a place that was not proven in its first
+//! moments, else the one that was idle for the longest. A newcomer of the largest account never
+//! displaces another account's place.
 //!
 //! ```text
 //!   0 ──────────── max ─────────────── max + reserve ─────────────── max + 2 × reserve
 //!   all            accounts that hold less than their share          on probation
 //! ```
 //!
-//! A newcomer for which no room can be made is on probation where it may be: the caller serves it
-//! what operators and probes need, and turns anything else away unless [`EvictablePermit::confirm`]
+//! A newcomer without room is on probation, if the limit allows it. The caller then serves only
+//! what operators and probes need, and refuses anything else unless [`EvictablePermit::confirm`]
 //! finds room.
 //!
-//! Use is noted in atomics. The table is locked when one comes or goes, and looked through only at
-//! the bound.
+//! Use is recorded in atomics. The table is locked for each arrival and departure, and searched
+//! only at the bound.
 
 use std::{
     collections::HashMap,
@@ -33,16 +33,16 @@ use crate::{
     holder::{Account, AccountMember, Holder},
 };
 
-/// How many there may be.
+/// The limits on the number of places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EvictionBounds {
-    /// For all.
+    /// The limit for all accounts.
     pub max: usize,
-    /// For accounts that hold less than their share, and as many again on probation.
+    /// The extra places for accounts below their share, and again as many on probation.
     pub reserve: usize,
 }
 
-/// A bounded number of things that can be taken away while they are idle.
+/// A bounded number of places that can be taken away while they are idle.
 #[derive(Debug)]
 pub struct Evictables {
     bounds: EvictionBounds,
@@ -50,8 +50,8 @@ pub struct Evictables {
     table: Mutex<Table>,
 }
 
-/// Those that were not evicted. At the bound, thousands are looked at for each newcomer: they stand by
-/// account and member, so that the look needs no search for the sizes of these.
+/// The places that were not evicted. At the bound, each newcomer causes a look at thousands of
+/// them: they are grouped by account and member, so that the sizes of these need no search.
 #[derive(Debug, Default)]
 struct Table {
     accounts: HashMap<Account, Places>,
@@ -69,21 +69,21 @@ struct Places {
 
 #[derive(Debug)]
 struct Entry {
-    /// Milliseconds since the start of the table.
+    /// The time of its creation, in milliseconds since the start of the table.
     since_ms: u64,
     on_probation: bool,
     usage: Arc<Usage>,
 }
 
-/// The use of one thing, as the table sees it.
+/// The use of one place, shared with the table.
 #[derive(Debug, Default)]
 struct Usage {
     n_running: AtomicUsize,
-    /// When it was used last, in milliseconds since the start of the table.
+    /// The time of the last use, in milliseconds since the start of the table.
     used_ms: AtomicU64,
     is_proven: AtomicBool,
     is_evicted: AtomicBool,
-    /// Woken when it is evicted.
+    /// Woken when the place is evicted.
     owner: AtomicWaker,
 }
 
@@ -97,7 +97,7 @@ pub struct EvictablePermit {
     on_probation: AtomicBool,
 }
 
-/// A use of a place: it is not evicted meanwhile.
+/// A use of a place: while it lasts, the place is not evicted.
 #[derive(Debug)]
 pub struct EvictableUse(Arc<EvictablePermit>);
 
@@ -107,18 +107,18 @@ impl Evictables {
         Arc::new(Self { bounds, started: Instant::now(), table: Mutex::default() })
     }
 
-    /// Returns how many there may be.
+    /// Returns the limits.
     pub fn bounds(&self) -> EvictionBounds {
         self.bounds
     }
 
-    /// Takes a place for `holder`, from the largest holder where none is free; `None` where no room
-    /// can be made.
+    /// Takes a place for `holder`; without a free one, the largest holder loses its own. `None` if
+    /// no room can be made.
     pub fn admit(self: &Arc<Self>, holder: Holder) -> Option<EvictablePermit> {
         self.take(holder, false)
     }
 
-    /// As [`Evictables::admit`], on probation where no room can be made.
+    /// Takes a place as [`Evictables::admit`] does, but on probation if no room can be made.
     pub fn admit_on_probation(self: &Arc<Self>, holder: Holder) -> Option<EvictablePermit> {
         self.take(holder, true)
     }
@@ -181,7 +181,7 @@ impl Table {
         Some(entry)
     }
 
-    /// Tells whether there is room for one more of `holder`, after an eviction if that is needed.
+    /// Returns whether there is room for a place of `holder`, after an eviction if needed.
     fn make_room(&mut self, bounds: EvictionBounds, holder: Holder, now_ms: u64) -> bool {
         if self.n_kept < bounds.max {
             return true;
@@ -203,7 +203,7 @@ impl Table {
         n_confirmed < bounds.max + if is_below_share { bounds.reserve } else { 0 }
     }
 
-    /// Returns the one that makes room for `newcomer`, with whom its account has the size `own`.
+    /// Returns the place to evict for `newcomer`; `own` is the size of its account with it.
     fn evictable(&self, newcomer: Holder, own: usize, now_ms: u64) -> Option<(Holder, u64)> {
         let grace_ms = u64::try_from(defaults::PROOF_GRACE.as_millis()).unwrap_or(u64::MAX);
         let size = |account: Account, places: &Places| match account == newcomer.account {
@@ -237,23 +237,23 @@ impl Table {
 }
 
 impl EvictablePermit {
-    /// Notes a use, which lasts until it is dropped.
+    /// Starts a use, which lasts until the returned value is dropped.
     pub fn run(self: &Arc<Self>) -> EvictableUse {
         self.usage.n_running.fetch_add(1, Ordering::AcqRel);
         EvictableUse(Arc::clone(self))
     }
 
-    /// Notes a use that is over already.
+    /// Records a use that is already over.
     pub fn touch(&self) {
         self.usage.used_ms.store(self.table.now_ms(), Ordering::Relaxed);
     }
 
-    /// Tells whether something runs.
+    /// Returns whether the place is in use.
     pub fn is_running(&self) -> bool {
         self.usage.n_running.load(Ordering::Acquire) > 0
     }
 
-    /// Notes whether something runs.
+    /// Sets whether the place is in use.
     pub fn set_running(&self, is_running: bool) {
         let n_running = usize::from(is_running);
         if self.usage.n_running.swap(n_running, Ordering::AcqRel) > n_running {
@@ -261,26 +261,26 @@ impl EvictablePermit {
         }
     }
 
-    /// Notes that its holder has sent something acceptable.
+    /// Records that its holder has sent something acceptable.
     pub fn trust(&self) {
         if !self.is_trusted() {
             self.usage.is_proven.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Tells whether its holder has sent something acceptable.
+    /// Returns whether its holder has sent something acceptable.
     pub fn is_trusted(&self) -> bool {
         self.usage.is_proven.load(Ordering::Relaxed)
     }
 
-    /// Takes it off probation, if room can be made; `true` where it never was on probation.
+    /// Ends the probation if room can be made; `true` if the place was never on probation.
     pub fn confirm(&self) -> bool {
         if !self.on_probation.load(Ordering::Relaxed) {
             return true;
         }
         let now_ms = self.table.now_ms();
         let mut table = self.table.table();
-        // Out of its own way meanwhile.
+        // Removed for the search, so that it does not compete with itself.
         let Some(mut entry) = table.remove(self.holder, self.number) else { return false };
         entry.on_probation = !table.make_room(self.table.bounds, self.holder, now_ms);
         self.on_probation.store(entry.on_probation, Ordering::Relaxed);
@@ -289,26 +289,26 @@ impl EvictablePermit {
         is_confirmed
     }
 
-    /// Waits until it is taken away. For one at a time.
+    /// Waits until the place is evicted. For one waiter at a time.
     ///
     /// # Cancel safety
     ///
-    /// Safe.
+    /// Cancel safe.
     pub async fn evicted(&self) {
         let mut registered: Option<Waker> = None;
         std::future::poll_fn(|context| {
-            // A task that is polled for other reasons all the time registers once.
+            // A task that is polled often for other reasons registers only once.
             if !registered.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
                 self.usage.owner.register(context.waker());
                 registered = Some(context.waker().clone());
             }
-            // Looked at after that: an eviction either finds the waker or is seen here.
+            // Checked after that: an eviction either finds the waker or is seen here.
             if self.is_evicted() { Poll::Ready(()) } else { Poll::Pending }
         })
         .await;
     }
 
-    /// Tells whether it was taken away.
+    /// Returns whether the place was evicted.
     pub fn is_evicted(&self) -> bool {
         self.usage.is_evicted.load(Ordering::Acquire)
     }

@@ -1,12 +1,12 @@
-//! Fair shares: the parties that hold a bounded thing, and the next one to have it.
+//! Fair shares: the parties that hold a bounded resource, and the choice of the next one.
 //!
 //! A share belongs to an [`Account`](crate::holder::Account), and inside it to a
-//! [`Member`](crate::holder::AccountMember). One rule holds for all that is bounded:
+//! [`Member`](crate::holder::AccountMember). All bounded resources follow one rule:
 //!
 //! - Free capacity is never refused.
-//! - At the bound, the largest holder loses what it has left idle for the longest ([`Evictables`]).
-//! - What cannot be taken away is waited for. The next one belongs to the holder that holds the
-//!   fewest, and of equal ones to the holder that was served the longest ago ([`FairQueue`]).
+//! - At the bound, the largest holder loses its longest idle unit ([`Evictables`]).
+//! - Capacity that cannot be taken away is waited for. The next unit goes to the holder with the
+//!   fewest; among equals, to the one that was served the longest ago ([`FairQueue`]).
 //!
 //! ```text
 //!                      ┌─ something idle ──▶ Evictables: the largest holder loses it

@@ -1,4 +1,4 @@
-//! The holders of a bounded thing, and the ones that wait for it.
+//! The holders of a bounded resource, and those that wait for it.
 //!
 //! ```text
 //!            enqueue                dequeue                 release
@@ -9,10 +9,10 @@
 //!     └─────────────────── hold ────────────────────┘
 //! ```
 //!
-//! The queue knows no capacity: the caller decides when the next one is served. It keeps this
-//! promise: a holder is never served while another waits whose account holds fewer. Inside an
+//! The queue has no capacity: the caller decides when it serves the next holder. The queue
+//! guarantees that no holder is served while another one waits whose account holds fewer. Inside an
 //! account, the same holds for its members. Equal ones take turns, and a newcomer joins at the end
-//! of the turn. One member's own requests are served in their order.
+//! of the turn. The requests of one member are served in their order.
 //!
 //! Pure: no clock, no I/O. Every operation takes logarithmic time unless it says otherwise.
 
@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::holder::{Account, AccountMember, Holder};
 
-/// A place in a queue.
+/// A place in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct QueueTicket {
     holder: Holder,
@@ -39,28 +39,28 @@ impl QueueTicket {
     }
 }
 
-/// The holders of a bounded thing, and the ones that wait for it.
+/// The holders of a bounded resource, and those that wait for it.
 #[derive(Debug)]
 pub struct FairQueue<T> {
     accounts: HashMap<Account, Standing>,
     members: HashMap<Holder, Standing>,
-    /// The accounts that wait, the next one first.
+    /// The waiting accounts, in the order of service.
     account_ranks: BTreeSet<(Rank, Account)>,
-    /// The members that wait, by their account, the next one first.
+    /// The waiting members, by account, in the order of service.
     member_ranks: BTreeSet<(Account, Rank, AccountMember)>,
     waiting: BTreeMap<QueueTicket, T>,
-    /// Counts tickets and turns.
+    /// The counter of tickets and turns.
     n_turns: u64,
 }
 
-/// The place of a party that waits: it holds so many, and had its turn at that time.
+/// The rank of a waiting party: the number of units that it holds, and the time of its last turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Rank {
     n_held: usize,
     turn: u64,
 }
 
-/// The numbers of one party.
+/// The counters of one party.
 #[derive(Clone, Copy, Debug)]
 struct Standing {
     rank: Rank,
@@ -69,14 +69,14 @@ struct Standing {
     n_members: usize,
 }
 
-/// A change of the numbers of one party.
+/// A change of the counters of one party.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Change {
     Hold,
     Release,
     Wait,
     Leave,
-    /// From waiting to holding.
+    /// The change from waiting to holding.
     Serve,
 }
 
@@ -117,19 +117,19 @@ impl<T> Default for FairQueue<T> {
 }
 
 impl<T> FairQueue<T> {
-    /// Counts one more for `holder`, which did not wait.
+    /// Counts one unit more for `holder`, which did not wait.
     pub fn add(&mut self, holder: Holder) {
         self.change(holder, Change::Hold);
     }
 
-    /// Counts one fewer for `holder`.
+    /// Counts one unit fewer for `holder`.
     pub fn release(&mut self, holder: Holder) {
         if self.members.contains_key(&holder) {
             self.change(holder, Change::Release);
         }
     }
 
-    /// Lets `holder` wait, with `value` for the time at which it is served.
+    /// Queues `holder`, with `value` to be returned when it is served.
     pub fn enqueue(&mut self, holder: Holder, value: T) -> QueueTicket {
         self.change(holder, Change::Wait);
         let ticket = QueueTicket { holder, number: self.n_turns };
@@ -137,7 +137,7 @@ impl<T> FairQueue<T> {
         ticket
     }
 
-    /// Takes out one that waits no longer; `None` when it was served before.
+    /// Removes a waiting entry; `None` when it was served before.
     pub fn remove(&mut self, ticket: QueueTicket) -> Option<T> {
         let value = self.waiting.remove(&ticket)?;
         self.change(ticket.holder, Change::Leave);
@@ -159,7 +159,7 @@ impl<T> FairQueue<T> {
         self.waiting.range(QueueTicket { holder, number: 0 }..).next().map(|(ticket, _)| *ticket)
     }
 
-    /// Serves the next holder, which holds one more from now on.
+    /// Serves the next holder, which holds one unit more from then on.
     pub fn dequeue(&mut self) -> Option<(QueueTicket, T)> {
         let ticket = self.next_ticket()?;
         let value = self.waiting.remove(&ticket)?;
@@ -167,8 +167,8 @@ impl<T> FairQueue<T> {
         Some((ticket, value))
     }
 
-    /// Takes out the newest one of the holder that has the most waiting, of the account that has the
-    /// most waiting. Looks at all holders.
+    /// Removes the newest entry of the member that has the most waiting, in the account that has
+    /// the most waiting. Takes linear time in the number of holders.
     pub fn shed(&mut self) -> Option<(QueueTicket, T)> {
         let accounts = self.accounts.iter();
         let (account, _) = accounts.max_by_key(|(account, of)| (of.n_waiting, **account))?;
@@ -180,17 +180,17 @@ impl<T> FairQueue<T> {
         Some((ticket, self.remove(ticket)?))
     }
 
-    /// Returns how many wait.
+    /// Returns how many entries wait.
     pub fn n_waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Returns how many the account of `holder` has.
+    /// Returns how many units the account of `holder` holds.
     pub fn n_of_account(&self, holder: Holder) -> usize {
         self.accounts.get(&holder.account).map_or(0, |of| of.rank.n_held)
     }
 
-    /// Returns how many `holder` itself has.
+    /// Returns how many units `holder` itself holds.
     pub fn n_of_member(&self, holder: Holder) -> usize {
         self.members.get(&holder).map_or(0, |of| of.rank.n_held)
     }
@@ -205,7 +205,7 @@ impl<T> FairQueue<T> {
         self.accounts.get(&holder.account).map_or(0, |of| of.n_members)
     }
 
-    /// Takes all out that wait, in no order; the numbers of what is held stay.
+    /// Removes all waiting entries, in no order; the counts of held units stay.
     pub fn drain(&mut self) -> Vec<T> {
         let tickets: Vec<QueueTicket> = self.waiting.keys().copied().collect();
         tickets.into_iter().filter_map(|ticket| self.remove(ticket)).collect()

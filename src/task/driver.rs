@@ -1,4 +1,4 @@
-//! The calls that go on without whoever made them, and who looks after each.
+//! The calls that continue without their callers, and the tasks that drive them.
 
 use std::{
     collections::HashMap,
@@ -19,47 +19,47 @@ use crate::{
     config::defaults,
     holder::Holder,
     pool::ServerSlot,
-    protocol::{Message, payloads::ListItem},
+    protocol::{Message, list_page::ListItem},
     view::Views,
 };
 
-/// The calls that go on without whoever made them.
+/// The calls that continue without their callers.
 #[derive(Debug)]
 pub struct TaskDriver {
     pub(super) views: Arc<Views>,
     store: Mutex<TaskStore>,
-    /// Where those are told something that run.
+    /// The channels for commands to running calls, by id.
     orders: Mutex<HashMap<String, mpsc::Sender<TaskCommand>>>,
     /// Grows with each change of the store.
     changes: watch::Sender<u64>,
     shelf: Arc<TaskFiles>,
     clock: Clock,
     drivers: TaskTracker,
-    /// No call begins any more.
+    /// Cancelled when no more calls may start.
     pub(super) stop: CancellationToken,
-    /// Those that run are to end now.
+    /// Cancelled when running calls are to end now.
     pub(super) hurry: CancellationToken,
 }
 
-/// A call that is to begin.
+/// A call to start.
 #[derive(Debug)]
 pub struct TaskWork {
     /// The server.
     pub slot: Arc<ServerSlot>,
     /// The definition of the tool.
     pub tool: ListItem,
-    /// The call, `tools/call` as a client of the server would send it.
+    /// The `tools/call` request, as a client of the server would send it.
     pub request: Message,
-    /// For how long it may run.
+    /// The maximum time that it may run.
     pub patience: Duration,
     /// The party that it counts for.
     pub holder: Holder,
 }
 
-/// Why a call does not begin.
+/// The reason why a call does not start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TaskStartError {
-    /// Too many run.
+    /// Too many calls run.
     #[error("{} calls run in the background already", defaults::TASKS_RUNNING_MAX)]
     Full,
     /// The service stops.
@@ -67,27 +67,27 @@ pub enum TaskStartError {
     Stopping,
 }
 
-/// Why a call goes on that was to be cancelled.
+/// The reason why a call was not cancelled.
 #[derive(Debug, thiserror::Error)]
 pub enum CancelError {
-    /// Its server cannot be told.
+    /// Its server cannot be reached.
     #[error("its server cannot be told")]
     Unasked(#[source] CallError),
-    /// Its server does not want to.
+    /// Its server refuses.
     #[error("its server refuses: {0}")]
     Refused(String),
 }
 
-/// What a call that runs is told.
+/// A command to a running call.
 #[derive(Debug)]
 pub(super) enum TaskCommand {
-    /// To end. The answer is why it does not.
+    /// End the call. The reply is the error if it continues.
     Cancel(oneshot::Sender<Result<(), CancelError>>),
-    /// To look how it is doing, now. The answer comes when that is known.
+    /// Poll the server now. The reply comes when the status is known.
     Look(oneshot::Sender<()>),
 }
 
-/// The time of day when the service was started, and what has passed since: it never goes back.
+/// The time of day at the start of the service, plus the time elapsed since: it never goes back.
 #[derive(Clone, Copy, Debug)]
 struct Clock {
     started_ms: u64,
@@ -110,7 +110,7 @@ fn millis(time: Duration) -> u64 {
 }
 
 impl TaskDriver {
-    /// Returns the calls of the clients of `views`, which are kept on `shelf`.
+    /// Creates the driver of the calls of the clients of `views`, which are stored on `shelf`.
     pub fn new(views: Arc<Views>, shelf: TaskFiles) -> Arc<Self> {
         let bounds = TaskLimits {
             n_running: defaults::TASKS_RUNNING_MAX,
@@ -131,13 +131,12 @@ impl TaskDriver {
         })
     }
 
-    /// Takes in the calls of earlier processes: those that had ended with what came of them, those
-    /// that were tasks of a server that may still be there to be asked again, and all others with an
-    /// outcome that nobody knows.
+    /// Restores the calls of earlier processes. Ended ones keep their outcome. Tasks of a server
+    /// that may still exist are polled again. All others get an unknown outcome.
     ///
     /// # Cancel safety
     ///
-    /// Safe: what is being read is read again.
+    /// Cancel safe: a later call reads the files again.
     pub async fn restore(self: &Arc<Self>) {
         let shelf = Arc::clone(&self.shelf);
         let found = tokio::task::spawn_blocking(move || shelf.read()).await.unwrap_or_default();
@@ -166,15 +165,15 @@ impl TaskDriver {
         }
     }
 
-    /// Starts a call, and returns it as it begins. It is on the disk by then.
+    /// Starts a call, and returns its first state. The call is on disk by then.
     ///
     /// # Errors
     ///
-    /// [`TaskStartError`] when too many run, or the service stops.
+    /// [`TaskStartError`] if too many calls run, or the service stops.
     ///
     /// # Cancel safety
     ///
-    /// Dropped halfway, the call may begin or not.
+    /// If dropped early, the call may start or not.
     pub async fn start(self: &Arc<Self>, work: TaskWork) -> Result<TaskRecord, TaskStartError> {
         if self.stop.is_cancelled() {
             return Err(TaskStartError::Stopping);
@@ -190,21 +189,21 @@ impl TaskDriver {
             store.insert(task.clone())
         };
         let (orders, (begins, begun)) = (self.expect_orders(&id), oneshot::channel());
-        // It is driven whatever becomes of whoever has asked for it.
+        // The call continues, whatever happens to its caller.
         self.drivers.spawn(Arc::clone(self).run(id, work, orders, begins));
         self.changed();
         self.forget(gone).await;
         let _ended_meanwhile = begun.await;
-        // Source: MCP 2025-11-25, "Tasks": a task begins as one that works, however soon it ends.
+        // Source: MCP 2025-11-25, "Tasks": a new task is "working", however soon it ends.
         Ok(task)
     }
 
-    /// Looks after all calls until `stop`: what has ended is forgotten in time. Then those that run may
-    /// go on until `hurry`.
+    /// Supervises all calls until `stop`, and drops ended ones when they expire. After that,
+    /// running calls may continue until `hurry`.
     ///
     /// # Cancel safety
     ///
-    /// Dropped halfway, nothing is forgotten any more, and those that run are not waited for.
+    /// If dropped early, ended calls no longer expire, and running ones are not awaited.
     pub async fn supervise(self: Arc<Self>, stop: CancellationToken, hurry: CancellationToken) {
         let mut changes = self.changes.subscribe();
         loop {
@@ -223,7 +222,7 @@ impl TaskDriver {
             tokio::select! {
                 () = stop.cancelled() => break,
                 () = next => {}
-                // Something has ended, maybe, or another time is declared.
+                // A call may have ended, or the expiry may have changed.
                 _ = changes.changed() => {}
             }
         }
@@ -237,27 +236,27 @@ impl TaskDriver {
         self.drivers.wait().await;
     }
 
-    /// Has another configuration count from now on.
+    /// Applies a changed configuration from now on.
     pub fn reconfigured(&self) {
         self.changed();
     }
 
-    /// Returns how many calls run.
+    /// Returns the number of running calls.
     pub fn n_running(&self) -> usize {
         self.store().n_running()
     }
 
-    /// Returns for how long what has ended is kept.
+    /// Returns the time for which ended calls are kept.
     pub fn expiry(&self) -> Duration {
         self.store().expiry()
     }
 
-    /// Returns a call by its id, ours.
+    /// Returns a call by metamcp's id.
     pub fn get(&self, id: &str) -> Option<TaskRecord> {
         self.store().get(id).cloned()
     }
 
-    /// Returns a call by its id, ours or that of the server that has it.
+    /// Returns a call by metamcp's id, or by its id at `server`.
     pub fn find(&self, server: Option<&str>, id: &str) -> Option<TaskRecord> {
         let store = self.store();
         let found = store.get(id).filter(|task| server.is_none_or(|server| task.server == server));
@@ -269,11 +268,11 @@ impl TaskDriver {
         self.store().all().into_iter().cloned().collect()
     }
 
-    /// Has the server of a call that was lost asked again, and returns how it is doing then.
+    /// Polls the server of a lost call, and returns the state of the call after that.
     ///
     /// # Cancel safety
     ///
-    /// Safe.
+    /// Cancel safe.
     pub async fn poll_server(&self, id: &str) -> Option<TaskRecord> {
         let (told, known) = oneshot::channel();
         if self.order(id, TaskCommand::Look(told)).await {
@@ -282,11 +281,11 @@ impl TaskDriver {
         self.get(id)
     }
 
-    /// Waits until a call has ended, for at most `patience`, and returns how it is doing then.
+    /// Waits until a call has ended, for at most `patience`, and returns its state after that.
     ///
     /// # Cancel safety
     ///
-    /// Safe.
+    /// Cancel safe.
     pub async fn ended(&self, id: &str, patience: Duration) -> Option<TaskRecord> {
         let mut changes = self.changes.subscribe();
         let ended = async {
@@ -300,15 +299,15 @@ impl TaskDriver {
         self.get(id)
     }
 
-    /// Ends a call, at its server, too. Nothing where it has ended already.
+    /// Cancels a call, also at its server. Does nothing if it has ended.
     ///
     /// # Errors
     ///
-    /// [`CancelError`] when its server is not told, or refuses; it goes on then.
+    /// [`CancelError`] if its server cannot be reached, or refuses; the call then continues.
     ///
     /// # Cancel safety
     ///
-    /// Safe: it is cancelled or not.
+    /// Cancel safe: the call is cancelled or not.
     pub async fn cancel(&self, id: &str) -> Result<Option<TaskRecord>, CancelError> {
         let (told, done) = oneshot::channel();
         if self.order(id, TaskCommand::Cancel(told)).await
@@ -319,7 +318,7 @@ impl TaskDriver {
         Ok(self.get(id))
     }
 
-    /// Gives an order to a call; `false` where it does not run.
+    /// Sends a command to a call; `false` if the call does not run.
     async fn order(&self, id: &str, order: TaskCommand) -> bool {
         let orders = {
             let all = self.orders.lock().unwrap_or_else(PoisonError::into_inner);
@@ -338,7 +337,7 @@ impl TaskDriver {
         taken
     }
 
-    /// Takes note of what happened to a call, and has it on the disk if a restart has to know it.
+    /// Records an event of a call, and writes it to disk if a restart must know it.
     pub(super) async fn record_event(&self, id: &str, event: TaskEvent) {
         let is_kept = matches!(event, TaskEvent::Accepted(_) | TaskEvent::Ended(_));
         if let TaskEvent::Ended(_) = event {
@@ -351,19 +350,19 @@ impl TaskDriver {
         if is_kept {
             self.save(id).await;
         }
-        // Who waits for it learns of it last: a service that is killed then still knows it.
+        // Waiters are notified last: a service that is killed after that still knows the event.
         if is_seen {
             self.changed();
         }
     }
 
-    /// Writes what is known of a call. Only who drives it does, so that the last word is on the disk.
+    /// Writes a call to disk. Only its driver does so, and so the last state is on disk.
     pub(super) async fn save(&self, id: &str) {
         let Some(task) = self.get(id) else { return };
         let shelf = Arc::clone(&self.shelf);
         let _panicked = tokio::task::spawn_blocking(move || shelf.write(&task)).await;
         if self.get(id).is_none() {
-            // It had to make room meanwhile.
+            // The call was dropped to make room meanwhile.
             self.forget(vec![id.to_owned()]).await;
         }
     }
@@ -381,7 +380,7 @@ impl TaskDriver {
     }
 
     fn store(&self) -> MutexGuard<'_, TaskStore> {
-        // Held for statements on plain data.
+        // Held only for operations on plain data.
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,16 +1,16 @@
-//! Calls that go on without whoever made them: started, looked at, fetched and cancelled later.
+//! Calls that continue without their callers: started, polled, fetched and cancelled later.
 //!
 //! ```text
-//!  tools/call-async ──▶ Tasks ──▶ one driver for each call ──▶ call::Exchange ──▶ server
-//!                         │            │  a task of the server: tasks/get … tasks/result
-//!  tasks/get … ─────▶ Store (pure) ◀───┘
-//!                         │
-//!                       Shelf: one file for each, so that a restart forgets none
+//!  tools/call-async ──▶ TaskDriver ──▶ one driver per call ──▶ call::Exchange ──▶ server
+//!                          │              │  a task of the server: tasks/get … tasks/result
+//!  tasks/get … ─────▶ TaskStore (pure) ◀──┘
+//!                          │
+//!                      TaskFiles: one file per call, so that a restart forgets none
 //! ```
 //!
-//! Where the server has tasks itself and the tool takes them, the call is one of those: it may outlive
-//! our connection. All others are requests that wait for their answers here. To whoever asks, both
-//! look the same, but for what becomes of them when the server or we are gone.
+//! If the server has tasks and the tool accepts them, the call becomes a task of the server, which
+//! may outlive the connection. All other calls are requests that wait for their answers here.
+//! Callers see no difference, except for the outcome when the server or metamcp ends.
 
 mod driver;
 mod record;

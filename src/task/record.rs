@@ -1,4 +1,4 @@
-//! What is known of one call.
+//! The state of one call.
 
 use std::time::Duration;
 
@@ -8,33 +8,33 @@ use serde_json::{Value, json};
 
 use super::TaskStatus;
 
-/// What is known of one call. What it was called with is not: that may be secret, and nobody asks.
+/// The state of one call. Its arguments are not kept: they may be secret, and are not needed.
 ///
 /// Times are milliseconds since 1970.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TaskRecord {
-    /// Its id, ours.
+    /// Its id at metamcp.
     pub id: String,
     /// The name of the server.
     pub server: String,
     /// The tool, as the server calls it.
     pub tool: String,
-    /// How it is doing.
+    /// Its status.
     pub status: TaskStatus,
-    /// Why, in words, where there is something to say.
+    /// A description of the status, if any.
     pub message: Option<String>,
-    /// When it was started.
+    /// The time of its start.
     pub created_ms: u64,
-    /// When its status changed last.
+    /// The time of its last change of status.
     pub updated_ms: u64,
-    /// When it ended.
+    /// The time of its end.
     pub ended_ms: Option<u64>,
-    /// The task that it is at its server.
+    /// Its task at the server, if it is one.
     pub upstream: Option<UpstreamTask>,
-    /// What came of it.
+    /// Its outcome.
     pub outcome: Option<TaskOutcome>,
-    /// How far it has come, as its server has told it last. Not kept.
+    /// Its progress, as its server last reported it. Not written to disk.
     #[serde(skip)]
     pub progress: Option<Value>,
 }
@@ -43,15 +43,15 @@ pub struct TaskRecord {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UpstreamTask {
-    /// Its id there.
+    /// Its id at the server.
     pub id: String,
-    /// How long the server wants its clients to wait before they ask again, in milliseconds.
+    /// The poll interval that the server asks for, in milliseconds.
     pub poll_ms: Option<u64>,
-    /// The server is a process of its own, which need not end with ours.
+    /// The server is a separate process that can outlive the service.
     pub survives: bool,
 }
 
-/// What came of a call, JSON text.
+/// The outcome of a call, as JSON text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskOutcome {
@@ -62,7 +62,7 @@ pub enum TaskOutcome {
 }
 
 impl TaskOutcome {
-    /// Returns how large it is, in bytes.
+    /// Returns its size, in bytes.
     pub fn n_bytes(&self) -> usize {
         match self {
             Self::Result(text) | Self::Error(text) => text.len(),
@@ -71,7 +71,7 @@ impl TaskOutcome {
 }
 
 impl TaskRecord {
-    /// Returns a call that has just been started.
+    /// Creates a call that has just started.
     pub fn new(id: String, server: &str, tool: &str, now_ms: u64) -> Self {
         Self {
             id,
@@ -88,12 +88,12 @@ impl TaskRecord {
         }
     }
 
-    /// Returns how large its outcome is, in bytes.
+    /// Returns the size of its outcome, in bytes.
     pub fn n_bytes(&self) -> usize {
         self.outcome.as_ref().map_or(0, TaskOutcome::n_bytes)
     }
 
-    /// Returns what an operator is told of it, without its outcome. It is kept for `expiry` after its
+    /// Returns the call as operators see it, without its outcome. It is kept for `expiry` after its
     /// end.
     pub fn to_operator_json(&self, expiry: Duration) -> Value {
         let expiry_ms = u64::try_from(expiry.as_millis()).unwrap_or(u64::MAX);
@@ -125,7 +125,7 @@ impl TaskRecord {
     }
 }
 
-/// Returns a moment as people write it; that of the beginning where it is beyond the calendar.
+/// Returns a time in RFC 3339; that of the epoch if it is beyond the calendar.
 fn stamp(ms: u64) -> String {
     let moment: Option<DateTime<Utc>> =
         i64::try_from(ms).ok().and_then(DateTime::from_timestamp_millis);

@@ -1,8 +1,8 @@
-//! How a call is doing.
+//! The status of a call.
 
 use serde::{Deserialize, Serialize};
 
-/// How a call is doing: the words of MCP, and two of ours.
+/// The status of a call: the words of MCP, and two of metamcp.
 ///
 /// ```text
 ///  working ◀──▶ input_required ──┐
@@ -16,17 +16,17 @@ use serde::{Deserialize, Serialize};
 pub enum TaskStatus {
     /// It runs.
     Working,
-    /// Its server waits for something that nobody can tell it here.
+    /// Its server waits for input that it cannot get here.
     InputRequired,
-    /// Its server was lost, and is asked again when it is there. Ours.
+    /// Its server was lost, and is polled again when it is back. Not part of MCP.
     Unreachable,
     /// It has a result.
     Completed,
-    /// It has none, or one that says that the tool has failed.
+    /// It has no result, or one that says that the tool failed.
     Failed,
     /// It was cancelled.
     Cancelled,
-    /// The service was gone while it ran: nobody knows what came of it. Ours.
+    /// The service ended or lost the server while it ran: its outcome is unknown. Not part of MCP.
     UnknownOutcome,
 }
 
@@ -42,7 +42,7 @@ impl TaskStatus {
         Self::UnknownOutcome,
     ];
 
-    /// Returns the word for it.
+    /// Returns its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Working => "working",
@@ -55,7 +55,7 @@ impl TaskStatus {
         }
     }
 
-    /// Tells whether nothing more will come of it.
+    /// Returns whether the call has ended.
     pub fn has_ended(self) -> bool {
         match self {
             Self::Working | Self::InputRequired | Self::Unreachable => false,

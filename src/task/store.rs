@@ -1,6 +1,6 @@
-//! All calls that are known, and what may become of each.
+//! All known calls, and the events of each.
 //!
-//! Pure: what happened and when are arguments; what is to be forgotten is returned.
+//! Pure: events and times are arguments, and the ids to forget are returned.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -9,20 +9,20 @@ use serde_json::Value;
 use super::{TaskOutcome, TaskRecord, TaskStatus, UpstreamTask};
 use crate::{budget::MemoryReservation, protocol::task};
 
-/// How much is known at a time.
+/// The limits on known calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskLimits {
-    /// How many calls run.
+    /// The number of running calls.
     pub n_running: usize,
-    /// How many are known, those that run included.
+    /// The number of known calls, running ones included.
     pub n_tasks: usize,
-    /// How large the outcomes are together, in bytes; the last one stays, however large it is.
+    /// The size of all outcomes, in bytes; the last outcome stays, whatever its size.
     pub n_bytes: usize,
-    /// For how long a call is known after its end, and for how long a lost server is waited for.
+    /// The time for which an ended call is known, and a lost server is waited for.
     pub expiry: Duration,
 }
 
-/// All calls that are known.
+/// All known calls.
 #[derive(Debug)]
 pub struct TaskStore {
     tasks: BTreeMap<String, TaskRecord>,
@@ -32,68 +32,68 @@ pub struct TaskStore {
     bounds: TaskLimits,
 }
 
-/// What happened to a call that runs.
+/// An event of a running call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TaskEvent {
-    /// Its server has made a task of it.
+    /// Its server has made it a task.
     Accepted(UpstreamTask),
-    /// Its server says that it works on it.
+    /// Its server works on it.
     Working {
-        /// What else it says.
+        /// The server's message.
         message: Option<String>,
     },
-    /// Its server waits for something.
+    /// Its server waits for input.
     InputRequired {
-        /// What else it says.
+        /// The server's message.
         message: Option<String>,
     },
-    /// It has come so far.
+    /// It has made this progress.
     Progress(Value),
-    /// Its server was lost; only the task of a server goes on then.
+    /// Its server was lost; only a task of the server continues then.
     Lost {
-        /// Why.
+        /// The reason.
         message: String,
     },
-    /// Nothing more will come of it.
+    /// It has ended.
     Ended(TaskEnd),
 }
 
-/// How a call ended.
+/// The end of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TaskEnd {
-    /// With the result of the tool, JSON text.
+    /// The result of the tool, JSON text.
     Result(String),
-    /// With an error of the protocol, JSON text.
+    /// An error of the protocol, JSON text.
     Error {
         /// The error object.
         error: String,
-        /// What it says.
+        /// Its message.
         message: String,
     },
     /// It was cancelled.
     Cancelled {
-        /// By whom.
+        /// The reason.
         message: String,
     },
-    /// Nobody knows.
+    /// The outcome is unknown.
     Unknown {
-        /// Why.
+        /// The reason.
         message: String,
     },
 }
 
 impl TaskStore {
-    /// Returns a store of nothing.
+    /// Creates an empty store.
     pub fn new(bounds: TaskLimits) -> Self {
         Self { tasks: BTreeMap::new(), n_bytes: 0, memory: MemoryReservation::default(), bounds }
     }
 
-    /// Keeps what has ended for another time from now on.
+    /// Changes the time for which ended calls are kept.
     pub fn expire_after(&mut self, expiry: Duration) {
         self.bounds.expiry = expiry;
     }
 
-    /// Returns for how long what has ended is kept.
+    /// Returns the time for which ended calls are kept.
     pub fn expiry(&self) -> Duration {
         self.bounds.expiry
     }
@@ -118,17 +118,17 @@ impl TaskStore {
         self.tasks.values().find(is_meant)
     }
 
-    /// Returns how many calls run.
+    /// Returns the number of running calls.
     pub fn n_running(&self) -> usize {
         self.tasks.values().filter(|task| !task.status.has_ended()).count()
     }
 
-    /// Tells whether another call may run.
+    /// Returns whether another call may run.
     pub fn has_room(&self) -> bool {
         self.n_running() < self.bounds.n_running
     }
 
-    /// Takes a call in that begins, or one of an earlier process. Returns what makes room for it.
+    /// Inserts a new call, or one of an earlier process. Returns the ids that were dropped for it.
     pub fn insert(&mut self, task: TaskRecord) -> Vec<String> {
         let id = task.id.clone();
         self.n_bytes += task.n_bytes();
@@ -138,8 +138,8 @@ impl TaskStore {
         self.make_room(&id)
     }
 
-    /// Takes note of what happened to the call `id` at `now_ms`. Returns what makes room for its
-    /// outcome; nothing at all where it is not known or has ended before.
+    /// Records an event of the call `id` at `now_ms`. Returns the ids that were dropped for its
+    /// outcome; `None` if the call is unknown or has ended.
     pub fn apply(&mut self, id: &str, event: TaskEvent, now_ms: u64) -> Option<Vec<String>> {
         let task = self.tasks.get_mut(id).filter(|task| !task.status.has_ended())?;
         let before = (task.status, task.message.clone());
@@ -150,7 +150,7 @@ impl TaskStore {
                 return Some(Vec::new());
             }
             TaskEvent::Working { message } => {
-                (task.status, task.message) = (TaskStatus::Working, message)
+                (task.status, task.message) = (TaskStatus::Working, message);
             }
             TaskEvent::InputRequired { message } => {
                 (task.status, task.message) = (TaskStatus::InputRequired, message);
@@ -164,13 +164,13 @@ impl TaskStore {
             }
         }
         if (task.status, &task.message) != (before.0, &before.1) {
-            // A clock that was set back does not make a change older than the start.
+            // A clock that was set back must not make a change older than the start.
             task.updated_ms = now_ms.max(task.created_ms);
         }
         Some(self.make_room(id))
     }
 
-    /// Forgets what has ended long enough ago, and returns its ids; and when to look again.
+    /// Drops expired calls. Returns their ids, and the time of the next expiry.
     pub fn sweep(&mut self, now_ms: u64) -> (Vec<String>, Option<u64>) {
         let expiry_ms = u64::try_from(self.bounds.expiry.as_millis()).unwrap_or(u64::MAX);
         let (mut over, mut next) = (Vec::new(), None::<u64>);
@@ -194,7 +194,7 @@ impl TaskStore {
         }
     }
 
-    /// Lets go of what ended first until the bounds are kept. What runs stays, and so does `last`.
+    /// Drops the calls that ended first until the limits are kept. Running calls and `last` stay.
     fn make_room(&mut self, last: &str) -> Vec<String> {
         let mut gone = Vec::new();
         while self.tasks.len() > self.bounds.n_tasks
@@ -213,10 +213,10 @@ impl TaskStore {
 }
 
 impl TaskRecord {
-    /// Notes that nothing more will come of it.
+    /// Records the end of the call.
     pub fn end(&mut self, end: TaskEnd, now_ms: u64) {
         (self.status, self.message, self.outcome) = match end {
-            // A tool that says of itself that it has failed. Source: MCP 2025-11-25, "Tasks".
+            // A result may say that the tool has failed. Source: MCP 2025-11-25, "Tasks".
             TaskEnd::Result(result) => match task::has_failed(&result) {
                 true => {
                     let message = "the tool says that it has failed: its result says why";

@@ -1,6 +1,6 @@
 //! The files of the calls: one for each, so that a restart of the service forgets none.
 //!
-//! Everything here blocks. What cannot be kept costs a restart its memory and nothing else.
+//! Everything here blocks. After a failed write, only a restart forgets the call.
 
 use std::{
     fs,
@@ -14,36 +14,36 @@ use uuid::Uuid;
 use super::TaskRecord;
 use crate::{config::defaults, files};
 
-/// The directory, below that of the service.
+/// The directory, below the state directory.
 const DIRECTORY: &str = "tasks";
-/// How the files end.
+/// The extension of the files.
 const SUFFIX: &str = "task";
-/// How those end that cannot be read.
+/// The extension of unreadable files.
 const BROKEN: &str = "broken";
 
-/// Where the files of the calls are.
+/// The directory with one file per call.
 #[derive(Debug, Default)]
 pub struct TaskFiles {
     directory: Option<PathBuf>,
-    /// Somebody was told that the directory is of no use.
+    /// The warning about an unusable directory was logged.
     is_lamented: AtomicBool,
 }
 
 impl TaskFiles {
-    /// Returns the files below the directory `state`; without one nothing is kept.
+    /// Returns the files below the directory `state`; without one, nothing is kept.
     pub fn in_directory(state: Option<&Path>) -> Self {
         let directory = state.map(|state| state.join(DIRECTORY));
         Self { directory, is_lamented: AtomicBool::new(false) }
     }
 
-    /// Writes what is known of a call, for its owner alone.
+    /// Writes the state of a call, readable only by its owner.
     pub fn write(&self, task: &TaskRecord) {
         let Some(path) = self.path(&task.id) else { return };
         let text = serde_json::to_vec(task).expect("our own values have string keys");
         if let Err(error) = files::replace(&path, &text)
             && !self.is_lamented.swap(true, Ordering::Relaxed)
         {
-            // Said once, and not with every call.
+            // Logged once, and not for every call.
             tracing::warn!(path = %path.display(), %error, "tasks will not survive a restart");
         }
     }
@@ -55,8 +55,8 @@ impl TaskFiles {
         }
     }
 
-    /// Reads the calls of earlier processes, no more than may be known: those that were written last. A
-    /// file that makes no sense is set aside with a warning.
+    /// Reads the calls of earlier processes: the last ones written, up to the limit. An invalid
+    /// file is set aside with a warning.
     pub fn read(&self) -> Vec<TaskRecord> {
         let Some(directory) = &self.directory else { return Vec::new() };
         files::tidy(directory, defaults::CACHE_DRAFT_AGE);
@@ -93,14 +93,14 @@ impl TaskFiles {
         tasks
     }
 
-    /// Returns the path of a call's file. Ids are ours, and words that no path has a meaning for.
+    /// Returns the path of a call's file. Only a UUID is accepted: it has no meaning in a path.
     fn path(&self, id: &str) -> Option<PathBuf> {
         let id = Uuid::try_parse(id).ok()?;
         Some(self.directory.as_ref()?.join(format!("{id}.{SUFFIX}")))
     }
 }
 
-/// Returns when a file was written last.
+/// Returns the time of the last write to a file.
 fn written(entry: &fs::DirEntry) -> Option<SystemTime> {
     entry.metadata().ok()?.modified().ok()
 }

@@ -29,26 +29,26 @@ use crate::{
     view::BackgroundCall,
 };
 
-/// How a call went on that its server may have made a task of.
+/// The answer to a call that its server may have made a task.
 enum Answered {
-    /// It is over.
+    /// The call has ended.
     Ended(TaskEnd),
-    /// There is such a task.
+    /// The server has made it a task.
     Task(UpstreamTask),
 }
 
-/// What a server says of a task.
+/// The state of a task, as its server reports it.
 enum Told {
-    /// It goes on; to be looked at again after this long.
+    /// It continues; poll it again after this time.
     Goes(TaskEvent, Duration),
     /// It has ended.
     Ended(TaskEnd),
-    /// The server cannot be asked.
+    /// The server cannot be asked, or cannot answer.
     Lost(String),
 }
 
 impl TaskDriver {
-    /// Makes the call, and sees it to its end. `begins` once it is on the disk.
+    /// Makes the call and drives it to its end. Sends `begins` once the call is on disk.
     pub(super) async fn run(
         self: Arc<Self>,
         id: String,
@@ -62,7 +62,8 @@ impl TaskDriver {
         let survives = survives(&work.slot.declared().transport);
         let until = Instant::now() + work.patience;
         let limits = ConnectionLimits { silence: work.patience, total: work.patience };
-        // The server keeps it at least until we have seen its end, and for as long as we do.
+        // The server keeps the task until metamcp has seen its end, and then as long as metamcp
+        // does.
         let ttl = work.patience + self.expiry();
         let request = reporting(work.request, &id);
         let (slot, tool) = (work.slot, &work.tool);
@@ -95,7 +96,7 @@ impl TaskDriver {
         }
     }
 
-    /// Goes on with the task of a server of an earlier process.
+    /// Continues with a task that a server made for an earlier process.
     pub(super) async fn recover(
         self: Arc<Self>,
         id: String,
@@ -107,7 +108,7 @@ impl TaskDriver {
         self.follow(&id, &server, upstream, None, until, &mut orders).await;
     }
 
-    /// Waits for the answer to the call; nothing where it is over already.
+    /// Waits for the answer to the call; `None` if the call has already ended.
     async fn answer(
         &self,
         id: &str,
@@ -124,7 +125,7 @@ impl TaskDriver {
                             self.record_event(id, TaskEvent::Progress(progress)).await;
                         }
                     }
-                    // Nobody is there to be asked.
+                    // There is no client to ask.
                     Ok(Came::Aside(SideMessage::Question(question))) => question.refuse(),
                     Ok(Came::Deferred) => {}
                     Err(error) => return Some(Answered::Ended(failed(&error))),
@@ -146,7 +147,7 @@ impl TaskDriver {
         }
     }
 
-    /// Asks for the task of a server until it has ended. `lease` keeps its connection in use.
+    /// Polls the task of a server until it has ended. `lease` keeps its connection in use.
     async fn follow(
         &self,
         id: &str,
@@ -158,7 +159,7 @@ impl TaskDriver {
     ) {
         let mut pause = match lease {
             Some(_) => bounded(upstream.poll_ms),
-            // That of an earlier process.
+            // The task is from an earlier process.
             None => Duration::ZERO,
         };
         let mut backoff = Backoff::new(defaults::TASK_LOST_PAUSE);
@@ -190,16 +191,16 @@ impl TaskDriver {
                         if is_over {
                             return;
                         }
-                        // It may have ended meanwhile: it is looked at now.
+                        // The task may have ended meanwhile: it is polled now.
                     }
                 },
                 () = self.hurry.cancelled() => {
                     return self.left(id, server, &upstream).await;
                 }
-                // It need not be waited for: it is asked for after the next start.
+                // It need not be awaited: the next start polls it again.
                 () = self.stop.cancelled(), if upstream.survives => return,
             }
-            // Nobody is started only to hear that it knows nothing.
+            // A lost server is not started just to learn that it does not know the task.
             let is_asked = lost_until.is_none() || upstream.survives || !looks.is_empty();
             if !is_asked && self.views.is_connected(server) == Some(false) {
                 pause = defaults::TASK_LOST_PAUSE.0;
@@ -236,7 +237,7 @@ impl TaskDriver {
         }
     }
 
-    /// Asks a server how its task is doing, and for what came of it.
+    /// Asks a server for the state of its task, and for the result once it has ended.
     async fn ask(&self, server: &str, upstream: &UpstreamTask) -> Told {
         let params = params(&upstream.id);
         let answer =
@@ -246,7 +247,7 @@ impl TaskDriver {
             };
         let Some(told) = answer.part(MessagePart::Result).and_then(ObjectMembers::read) else {
             return match end_of(&answer) {
-                // Something of its own is out of order, and it says nothing about the task.
+                // The server has an internal error, which says nothing about the task.
                 TaskEnd::Error { error, message }
                     if RpcError::code_of(&error) == Some(INTERNAL_ERROR) =>
                 {
@@ -279,7 +280,7 @@ impl TaskDriver {
         }
     }
 
-    /// Has a server cancel its task.
+    /// Makes a server cancel its task.
     async fn tell_cancelled(&self, server: &str, id: &str) -> Result<(), CancelError> {
         let asked =
             self.views.ask_about_task(server, task::CANCEL, &params(id), Holder::SERVICE).await;
@@ -290,7 +291,7 @@ impl TaskDriver {
         }
     }
 
-    /// Ends a call of which nothing is left at its server.
+    /// Ends a call that leaves nothing behind at its server.
     async fn gave_up(&self, id: &str, order: TaskCommand) {
         let message = "cancelled by an operator".to_owned();
         self.record_event(id, TaskEvent::Ended(TaskEnd::Cancelled { message })).await;
@@ -299,7 +300,7 @@ impl TaskDriver {
         }
     }
 
-    /// Ends a call whose server was told not to go on, as the service stops.
+    /// Ends a call because the service stops. Its server was told to cancel it.
     async fn stopped(&self, id: &str) {
         let message =
             "the service was stopped while the call ran, and its server told to cancel it";
@@ -307,7 +308,7 @@ impl TaskDriver {
         self.record_event(id, TaskEvent::Ended(TaskEnd::Unknown { message })).await;
     }
 
-    /// Leaves the task of a server, as the service stops.
+    /// Leaves the task of a server because the service stops.
     async fn left(&self, id: &str, server: &str, upstream: &UpstreamTask) {
         if upstream.survives {
             return;
@@ -322,14 +323,14 @@ impl TaskDriver {
     }
 }
 
-/// Answers those who wanted to know how a call is doing.
+/// Answers those that wait for the state of a call.
 fn answer_all(looks: Vec<oneshot::Sender<()>>) {
     for told in looks {
         let _gone = told.send(());
     }
 }
 
-/// Tells whether a server is a process of its own, which need not end with ours.
+/// Returns whether a server is a separate process that can outlive the service.
 fn survives(transport: &TransportConfig) -> bool {
     match transport {
         TransportConfig::Http { .. } => true,
@@ -338,7 +339,7 @@ fn survives(transport: &TransportConfig) -> bool {
     }
 }
 
-/// Returns a call that is told how far it has come.
+/// Returns the call with a request for progress reports.
 fn reporting(request: Message, id: &str) -> Message {
     if request.part(MessagePart::ProgressToken).is_some() {
         return request;
@@ -347,7 +348,7 @@ fn reporting(request: Message, id: &str) -> Message {
     request.with_params(|params| params.set_in_object("_meta", "progressToken", &token))
 }
 
-/// Returns how far a call has come, if that is what a server says.
+/// Returns the progress of a call, if `notice` reports it.
 fn progress(notice: &Message) -> Option<Value> {
     if notice.method() != Some(method::PROGRESS) {
         return None;
@@ -359,7 +360,7 @@ fn progress(notice: &Message) -> Option<Value> {
     Some(Value::Object(found.collect()))
 }
 
-/// Returns how long to wait before a server is asked again.
+/// Returns the time until the next poll.
 fn bounded(poll_ms: Option<u64>) -> Duration {
     let (shortest, longest) = defaults::TASK_POLL_RANGE;
     poll_ms.map_or(defaults::TASK_POLL, Duration::from_millis).clamp(shortest, longest)
@@ -369,7 +370,7 @@ fn params(id: &str) -> String {
     format!(r#"{{"taskId":{}}}"#, Value::from(id))
 }
 
-/// Returns what the answer to the call says, which may be that there is a task now.
+/// Returns what the answer to the call means: its end, or a new task.
 fn answered(answer: &Message, survives: bool) -> Answered {
     let created =
         answer.part(MessagePart::Result).and_then(|result| ObjectMembers::one(result, "task"));
@@ -385,7 +386,7 @@ fn answered(answer: &Message, survives: bool) -> Answered {
     }
 }
 
-/// Returns the end that an answer is.
+/// Returns the end that an answer means.
 fn end_of(answer: &Message) -> TaskEnd {
     match (answer.part(MessagePart::Result), answer.part(MessagePart::Error)) {
         (Some(result), _) => TaskEnd::Result(result.to_owned()),
@@ -397,7 +398,7 @@ fn end_of(answer: &Message) -> TaskEnd {
     }
 }
 
-/// Returns the end of a task that its server does not know any more.
+/// Returns the end of a task that its server no longer knows.
 fn forgotten(end: TaskEnd) -> TaskEnd {
     match end {
         TaskEnd::Error { error, message } => {
@@ -408,7 +409,7 @@ fn forgotten(end: TaskEnd) -> TaskEnd {
     }
 }
 
-/// Returns the end of a call that has failed on the way.
+/// Returns the end of a call that failed on the way.
 fn failed(error: &CallError) -> TaskEnd {
     TaskEnd::Error { error: error.to_rpc().object(), message: chain(error) }
 }
@@ -419,10 +420,10 @@ fn timed_out(text: &str) -> TaskEnd {
     TaskEnd::Error { error: error.object(), message: text.to_owned() }
 }
 
-/// Returns what it means that a server cannot be asked for its task.
+/// Returns what an error means that a server could not be asked about its task.
 fn refused(error: CallError) -> Told {
     match error {
-        // It will not come back.
+        // The server will not come back.
         CallError::UnknownServer { .. } | CallError::Untranslatable { .. } => {
             Told::Ended(failed(&error))
         }

@@ -1,13 +1,13 @@
-//! TypeScript declarations of tools, made of their schemas.
+//! TypeScript declarations of tools, generated from their schemas.
 //!
 //! ```text
-//!  tools ──▶ reader (schema → Type, and the types that it names) ──▶ writer (Type → text)
-//!              └── names: each type has one of its own
+//!  tools ──▶ schema_reader (schema → TypeShape, and named types) ──▶ writer (TypeShape → text)
+//!                  └── type_names: one name for each type
 //! ```
 //!
-//! A schema comes from a server, and may say anything: what it does not say, what makes no sense and
-//! what is too large or too deep is `unknown`, and the text compiles all the same. The same tools
-//! have the same text, in whatever order they come.
+//! A schema comes from a server and may contain anything. A part that is missing, meaningless, too
+//! large or too deep is `unknown`, and the text always compiles. The same tools give the same text,
+//! in any order.
 //!
 //! Pure.
 
@@ -30,11 +30,11 @@ use writer::{comment, quoted};
 /// A tool whose types are declared.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tool {
-    /// Its server.
+    /// The name of its server.
     pub server: String,
-    /// Its name, as the server calls it.
+    /// The name that the server gives it.
     pub name: String,
-    /// What it does.
+    /// Its description.
     pub description: Option<String>,
     /// The JSON Schema of its arguments.
     pub input: Option<Value>,
@@ -42,7 +42,7 @@ pub struct Tool {
     pub output: Option<Value>,
 }
 
-/// What every file begins with, after the version.
+/// The beginning of every file, after the version.
 const HEAD: &str = include_str!("head.d.ts");
 
 /// Returns a module of declarations: the types of each tool, a map of all of them, and the type of
@@ -50,7 +50,7 @@ const HEAD: &str = include_str!("head.d.ts");
 pub fn declarations(tools: &[Tool]) -> String {
     let mut tools: Vec<&Tool> = tools.iter().collect();
     tools.sort_by_key(|tool| (&tool.server, &tool.name));
-    // What is there twice is shown once.
+    // A tool that is listed twice is declared once.
     tools.dedup_by_key(|tool| (&tool.server, &tool.name));
     let (mut entries, mut types) = (String::new(), String::new());
     let mut names = TypeNames::default();
@@ -78,7 +78,7 @@ pub fn declarations(tools: &[Tool]) -> String {
     )
 }
 
-/// Returns the type of a schema, called `name`, and those that it refers to.
+/// Returns the type of a schema, called `name`, and the types that it refers to.
 fn declared(name: String, schema: &Value, names: &mut TypeNames) -> Vec<NamedType> {
     let mut reader = SchemaReader::new(name, schema, names, defaults::TYPEGEN_PARTS_MAX);
     reader.read_all();

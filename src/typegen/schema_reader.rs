@@ -1,6 +1,6 @@
-//! From a schema to types.
+//! The conversion of a schema to types.
 //!
-//! What a schema refers to is a type with a name, which may refer to itself.
+//! A part that a schema refers to becomes a named type, which may refer to itself.
 //!
 //! Pure.
 
@@ -15,19 +15,19 @@ use super::{
 };
 use crate::config::defaults;
 
-/// Reads one schema.
+/// A reader of one schema.
 pub(super) struct SchemaReader<'a> {
     root: &'a Value,
     names: &'a mut TypeNames,
-    /// Where each type with a name stands in the list, by its pointer.
+    /// The index of each named type in `types`, by its JSON pointer.
     known: HashMap<String, usize>,
     types: Vec<Draft>,
-    /// What is still to be read.
+    /// The types that are not read yet.
     queue: VecDeque<usize>,
     n_parts_left: usize,
 }
 
-/// A type with a name that may be still to be read.
+/// A named type that may not be read yet.
 struct Draft {
     name: String,
     pointer: String,
@@ -36,7 +36,7 @@ struct Draft {
 }
 
 impl<'a> SchemaReader<'a> {
-    /// Returns a reader of `root`, which makes the type `name` of at most `n_parts_max` parts.
+    /// Returns a reader of `root`, which gives the type `name` of at most `n_parts_max` parts.
     pub(super) fn new(
         name: String,
         root: &'a Value,
@@ -55,7 +55,7 @@ impl<'a> SchemaReader<'a> {
         reader
     }
 
-    /// Reads the schema and all that it refers to.
+    /// Reads the schema and all parts that it refers to.
     pub(super) fn read_all(&mut self) {
         while let Some(at) = self.queue.pop_front() {
             let root = self.root;
@@ -66,7 +66,7 @@ impl<'a> SchemaReader<'a> {
         }
     }
 
-    /// Returns the types, that of the schema itself first.
+    /// Returns the types, the one of the schema itself first.
     pub(super) fn into_named(self) -> Vec<NamedType> {
         let names: Vec<String> = self.types.iter().map(|draft| draft.name.clone()).collect();
         let abouts: Vec<TypeDoc> = self.types.iter().map(|draft| draft.about.clone()).collect();
@@ -128,14 +128,14 @@ impl<'a> SchemaReader<'a> {
         }
     }
 
-    /// Tells whether the type may have one more part, and counts it.
+    /// Counts one more part of the type, and returns whether it may have it.
     fn takes_part(&mut self) -> bool {
         let is_left = self.n_parts_left > 0;
         self.n_parts_left = self.n_parts_left.saturating_sub(1);
         is_left
     }
 
-    /// Returns the type that a reference names: one within the schema.
+    /// Returns the type for a reference; one that leaves the schema is unknown.
     fn referred(&mut self, to: &str) -> TypeShape {
         let Some(pointer) = to.strip_prefix('#').and_then(decoded) else {
             return TypeShape::Unknown;
@@ -176,7 +176,7 @@ impl<'a> SchemaReader<'a> {
         }
     }
 
-    /// Returns what `type` says, or else what the other keywords are about.
+    /// Returns the type by the keyword `type`, or else by the other keywords.
     fn by_type(&mut self, schema: &Map<String, Value>, depth: usize) -> TypeShape {
         let has = |keywords: &[&str]| keywords.iter().any(|keyword| schema.contains_key(*keyword));
         let words: Vec<&str> = match schema.get("type") {
@@ -212,7 +212,7 @@ impl<'a> SchemaReader<'a> {
     }
 
     fn array(&mut self, schema: &Map<String, Value>, depth: usize) -> TypeShape {
-        // The lists of types that were called `items` before 2020-12 have their rest elsewhere.
+        // Before 2020-12 a list of types was called `items`, and its rest `additionalItems`.
         let (first, rest) = match (schema.get("prefixItems"), schema.get("items")) {
             (Some(Value::Array(first)), rest) => (first.as_slice(), rest),
             (_, Some(Value::Array(first))) => (first.as_slice(), schema.get("additionalItems")),
@@ -292,13 +292,13 @@ impl<'a> SchemaReader<'a> {
     }
 }
 
-/// Returns of what the other members of an object are, in words that hold for those that are declared,
-/// too: that is how an index signature is read.
+/// Returns the type of undeclared members, widened by the types of the declared members, because an
+/// index signature applies to those, too.
 fn beside(others: TypeShape, members: &[ObjectMember]) -> TypeShape {
     if members.is_empty() || others == TypeShape::Unknown {
         return others;
     }
-    // What has parts would be written twice, and its parts four times.
+    // A type with parts would be written twice, and its parts four times.
     if !is_small(&others) || members.iter().any(|member| !is_small(&member.kind)) {
         return TypeShape::Unknown;
     }
@@ -308,7 +308,7 @@ fn beside(others: TypeShape, members: &[ObjectMember]) -> TypeShape {
     TypeShape::any_of([others].into_iter().chain(declared).chain(missing))
 }
 
-/// Tells whether a type has no types in it but alternatives.
+/// Returns whether a type contains no types other than alternatives.
 fn is_small(kind: &TypeShape) -> bool {
     match kind {
         TypeShape::Unknown
@@ -324,7 +324,7 @@ fn is_small(kind: &TypeShape) -> bool {
     }
 }
 
-/// Returns what a schema tells beyond types.
+/// Returns the description and the tags of a schema.
 fn about(schema: &Value) -> TypeDoc {
     let text = |keyword: &str| schema.get(keyword).and_then(Value::as_str);
     let mut tags = Vec::new();
@@ -342,7 +342,7 @@ fn about(schema: &Value) -> TypeDoc {
     TypeDoc { description: description.map(str::to_owned), tags }
 }
 
-/// Returns a pointer as it is written in a URL, decoded.
+/// Returns the JSON pointer in a URL fragment, decoded.
 fn decoded(fragment: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(fragment.len());
     let mut rest = fragment.as_bytes();
@@ -362,8 +362,8 @@ fn decoded(fragment: &str) -> Option<String> {
     String::from_utf8(bytes).ok().filter(|pointer| pointer.is_empty() || pointer.starts_with('/'))
 }
 
-/// Returns the types as compilers take them: none is made of itself alone, and none has too many
-/// alternatives.
+/// Returns the types in a form that compilers accept: none consists of itself alone, and none has
+/// too many alternatives.
 fn grounded(mut kinds: Vec<TypeShape>) -> Vec<TypeShape> {
     let edges: Vec<BTreeSet<usize>> = kinds
         .iter()
@@ -381,7 +381,7 @@ fn grounded(mut kinds: Vec<TypeShape>) -> Vec<TypeShape> {
     }
     let mut n_open: Vec<usize> = edges.iter().map(BTreeSet::len).collect();
     let mut ready: VecDeque<usize> = (0..kinds.len()).filter(|at| n_open[*at] == 0).collect();
-    // How many alternatives each has, once all that it is made of is known.
+    // The number of alternatives of each type, once all its parts are known.
     let mut breadths: Vec<Option<usize>> = vec![None; kinds.len()];
     let mut stuck = 0..kinds.len();
     loop {
@@ -398,7 +398,7 @@ fn grounded(mut kinds: Vec<TypeShape>) -> Vec<TypeShape> {
                 }
             }
         }
-        // What is left is made of itself, or of what is: one that is lets go.
+        // The others are cycles, or contain one: one type of a cycle drops its references.
         let Some(mut at) = stuck.clone().find(|at| breadths[*at].is_none()) else { break };
         stuck.start = at;
         let mut seen = BTreeSet::new();

@@ -13,7 +13,7 @@ fn tool(name: &str, input: Value) -> Tool {
     }
 }
 
-/// Returns the types of a schema, without what every file has.
+/// Returns the types of a schema, without the common part of every file.
 fn types(schema: &Value) -> String {
     declared("T".to_owned(), schema, &mut TypeNames::default())
         .iter()
@@ -168,7 +168,7 @@ fn what_is_too_deep_or_too_large_is_unknown() {
     assert_eq!(text.matches("?: unknown;").count(), defaults::TYPEGEN_PARTS_MAX + 1);
 }
 
-/// Tells whether what opens closes, strings and comments left aside.
+/// Returns whether all brackets outside strings and comments are balanced.
 fn is_balanced(text: &str) -> bool {
     let mut open = Vec::new();
     let mut rest = text;
@@ -212,7 +212,7 @@ fn is_balanced(text: &str) -> bool {
     open.is_empty()
 }
 
-/// Any value whose objects have the keywords of schemas more often than not.
+/// Generates any value; most objects have keywords of schemas.
 fn any_schema() -> impl Strategy<Value = Value> {
     const KEYWORDS: [&str; 24] = [
         "type",

@@ -1,4 +1,4 @@
-//! What types are called.
+//! The names of types.
 //!
 //! Pure.
 
@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::HEAD;
 
-/// How long a part of a name may be, in characters. Ours: nobody reads more.
+/// The maximum length of a part of a name, in characters.
 const PART_MAX: usize = 64;
 
 /// The names that are taken.
@@ -16,7 +16,7 @@ const PART_MAX: usize = 64;
 pub(super) struct TypeNames(HashSet<String>);
 
 impl Default for TypeNames {
-    /// Those of the declarations that are there whatever the tools are.
+    /// Returns the names of the declarations that every file has.
     fn default() -> Self {
         let names = HEAD.lines().filter_map(|line| {
             let declared =
@@ -30,11 +30,11 @@ impl Default for TypeNames {
 impl TypeNames {
     /// Returns the name for `part` of a tool: `GitLogInput`.
     ///
-    /// Where another tool has that name, which can only be one that comes before in the order of names,
-    /// it gets a mark that is made of the whole name.
+    /// If another tool already has that name, the name gets a suffix, which is a hash of the tool's
+    /// full name. That tool always comes earlier in the order of names.
     pub(super) fn of_tool(&mut self, server: &str, tool: &str, part: &str) -> String {
         let name = format!("{}{}{part}", pascal(server), pascal(tool));
-        // A digit cannot come first.
+        // A name cannot begin with a digit.
         let name = if name.starts_with(|found: char| found.is_ascii_digit()) {
             format!("T{name}")
         } else {
@@ -43,7 +43,7 @@ impl TypeNames {
         self.take(name, &format!("{server}/{tool}"))
     }
 
-    /// Returns the name for what stands at `pointer` in the schema of the type `of`.
+    /// Returns the name for the part at `pointer` in the schema of the type `of`.
     pub(super) fn of_part(&mut self, of: &str, pointer: &str) -> String {
         let last = pointer.rsplit('/').next().unwrap_or_default();
         self.take(format!("{of}{}", pascal(last)), pointer)
@@ -66,7 +66,7 @@ impl TypeNames {
     }
 }
 
-/// Returns the words of a name, each with a capital: `get-sum` is `GetSum`.
+/// Returns the words of a name, each capitalized: `GetSum` for `get-sum`.
 fn pascal(name: &str) -> String {
     let words = name.split(|found: char| !found.is_ascii_alphanumeric());
     let mut joined = String::new();

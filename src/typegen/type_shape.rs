@@ -1,4 +1,4 @@
-//! A type of TypeScript, as far as schemas need one.
+//! The TypeScript types that schemas need.
 //!
 //! Pure.
 
@@ -7,56 +7,56 @@ use crate::config::defaults;
 /// A type.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum TypeShape {
-    /// Anything.
+    /// Any value.
     Unknown,
-    /// Nothing.
+    /// No value.
     Never,
-    /// A word of the language.
+    /// A keyword, such as `string`.
     Word(&'static str),
-    /// One value, as it is written.
+    /// A literal, as it is written.
     Literal(String),
-    /// The type at this place of the list of named types.
+    /// The type at this index of the list of named types.
     Reference(usize),
-    /// A list of one type.
+    /// An array of one type.
     Array(Box<TypeShape>),
-    /// A list of several types: those that must be there, those that may, and of what the rest is.
+    /// A tuple: the required elements, the optional ones, and the type of the rest.
     Tuple { required: Vec<TypeShape>, optional: Vec<TypeShape>, rest: Option<Box<TypeShape>> },
     /// An object.
     Object { members: Vec<ObjectMember>, others: Option<Box<TypeShape>> },
-    /// One of several.
+    /// A union.
     Union(Vec<TypeShape>),
-    /// All of several.
+    /// An intersection.
     Intersection(Vec<TypeShape>),
 }
 
 /// A member of an object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct ObjectMember {
-    /// Its name, whatever is in it.
+    /// Its name, which may contain any character.
     pub(super) name: String,
-    /// It may be missing.
+    /// `true` if it may be missing.
     pub(super) is_optional: bool,
-    /// What it is.
+    /// Its type.
     pub(super) kind: TypeShape,
-    /// What is told of it.
+    /// Its description and tags.
     pub(super) about: TypeDoc,
 }
 
-/// What is told of a type or a member, beyond its type.
+/// The documentation of a type or a member.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct TypeDoc {
-    /// In words.
+    /// The description.
     pub(super) description: Option<String>,
-    /// With tags: `@format date-time`.
+    /// The tags, such as `@format date-time`.
     pub(super) tags: Vec<String>,
 }
 
 /// A type with a name.
 #[derive(Clone, Debug)]
 pub(super) struct NamedType {
-    /// What it is called.
+    /// Its name.
     pub(super) name: String,
-    /// What is told of it.
+    /// Its description and tags.
     pub(super) about: TypeDoc,
     /// The text of the type.
     pub(super) text: String,
@@ -68,12 +68,12 @@ impl TypeShape {
     pub(super) const BOOLEAN: Self = Self::Word("boolean");
     pub(super) const NULL: Self = Self::Word("null");
 
-    /// Returns an object of which nothing is known.
+    /// Returns an object type without declared members.
     pub(super) fn any_object() -> Self {
         Self::Object { members: Vec::new(), others: Some(Box::new(Self::Unknown)) }
     }
 
-    /// Returns one of `all`.
+    /// Returns the union of `all`.
     pub(super) fn any_of(all: impl IntoIterator<Item = Self>) -> Self {
         let mut found = Vec::new();
         for kind in all {
@@ -92,7 +92,7 @@ impl TypeShape {
         }
     }
 
-    /// Returns what is all of `all` at once.
+    /// Returns the intersection of `all`.
     pub(super) fn all_of(all: impl IntoIterator<Item = Self>) -> Self {
         let mut found = Vec::new();
         for kind in all {
@@ -111,8 +111,8 @@ impl TypeShape {
         }
     }
 
-    /// Replaces references that stand in it alone, not in an object or a list: what refers to itself
-    /// so has no meaning.
+    /// Replaces the references that are not inside an object or a list. A type that refers to
+    /// itself in this way has no meaning.
     pub(super) fn replace_bare(self, replace: &mut impl FnMut(usize) -> Self) -> Self {
         match self {
             Self::Reference(to) => replace(to),
@@ -132,7 +132,7 @@ impl TypeShape {
         }
     }
 
-    /// Calls `found` for each reference that stands in it alone.
+    /// Calls `found` for each reference that is not inside an object or a list.
     pub(super) fn bare(&self, found: &mut impl FnMut(usize)) {
         match self {
             Self::Reference(to) => found(*to),
@@ -149,8 +149,8 @@ impl TypeShape {
         }
     }
 
-    /// Returns it with intersections that come to no more alternatives than compilers take; `of` tells
-    /// how many a reference has.
+    /// Returns the type and its number of alternatives. Intersections lose the parts that exceed
+    /// the alternatives that compilers accept. `of` returns the number for a reference.
     pub(super) fn bounded(self, of: &impl Fn(usize) -> usize) -> (Self, usize) {
         let most = defaults::TYPEGEN_ALTERNATIVES_MAX;
         match self {
@@ -201,7 +201,7 @@ impl TypeShape {
     }
 }
 
-/// Leaves the first of those that are the same.
+/// Removes repeated types.
 fn dedup(all: &mut Vec<TypeShape>) {
     let mut seen = std::collections::HashSet::new();
     all.retain(|kind| seen.insert(kind.clone()));

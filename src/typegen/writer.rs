@@ -1,4 +1,4 @@
-//! From types to text.
+//! The conversion of types to text.
 //!
 //! Pure.
 
@@ -11,7 +11,7 @@ pub(super) fn declaration(named: &NamedType) -> String {
     format!("\n{about}export type {} = {};\n", named.name, named.text)
 }
 
-/// Returns a type as it is written; `names` are those of references.
+/// Returns the text of a type; `names` are the names of references.
 pub(super) fn text(kind: &TypeShape, names: &[String], depth: usize) -> String {
     let of = |kind: &TypeShape| text(kind, names, depth);
     match kind {
@@ -38,7 +38,7 @@ fn joined(all: &[TypeShape], between: &str, names: &[String], depth: usize) -> S
     all.join(between)
 }
 
-/// Returns a type as a part of another one: in parentheses where it has parts beside each other.
+/// Returns the text of a part of another type; a union or an intersection is in parentheses.
 fn part(kind: &TypeShape, names: &[String], depth: usize) -> String {
     let text = text(kind, names, depth);
     match kind {
@@ -81,7 +81,7 @@ fn object(
     lines
 }
 
-/// Returns the name of a member: as it is where it is an identifier.
+/// Returns the name of a member, quoted unless it is an identifier.
 fn key(name: &str) -> String {
     let is_word = |found: char| found.is_ascii_alphanumeric() || matches!(found, '_' | '$');
     let is_plain =
@@ -89,10 +89,10 @@ fn key(name: &str) -> String {
     if is_plain { name.to_owned() } else { quoted(name) }
 }
 
-/// Returns a string of the language.
+/// Returns a string literal.
 pub(super) fn quoted(text: &str) -> String {
     let json = serde_json::Value::from(text).to_string();
-    // A line may not end within it, and a reader is not to be led astray.
+    // It must not contain a line end, or a character that misleads readers.
     let is_strange =
         |found: char| matches!(found, '\u{2028}' | '\u{2029}') || redact::is_control(found);
     if !json.contains(is_strange) {
@@ -106,7 +106,7 @@ pub(super) fn quoted(text: &str) -> String {
         .collect()
 }
 
-/// Returns a comment on what comes next, or nothing where there is nothing to say.
+/// Returns a comment for the next declaration; empty without a description and tags.
 pub(super) fn comment(description: Option<&str>, tags: &[String], depth: usize) -> String {
     let mut lines: Vec<String> = Vec::new();
     for text in description.into_iter().chain(tags.iter().map(String::as_str)) {
@@ -122,7 +122,7 @@ pub(super) fn comment(description: Option<&str>, tags: &[String], depth: usize) 
     let indent = "  ".repeat(depth);
     match &lines[..] {
         [] => String::new(),
-        // What begins with `@` on the last line of a comment can be an order to the compiler.
+        // A line with `@` at the end of a comment can be a directive to the compiler.
         [line] if !line.contains('@') => format!("{indent}/** {line} */\n"),
         lines => {
             let lines: String = lines

@@ -17,7 +17,7 @@ use crate::{
         ArgumentVerdict, ErrorObject, SchemaCache, ToolId,
         validation::{ArgumentProblem, UncheckedArguments},
     },
-    protocol::{Message, ObjectMembers, payloads::ListItem},
+    protocol::{Message, ObjectMembers, list_page::ListItem},
 };
 
 impl Views {

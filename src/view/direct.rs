@@ -15,16 +15,17 @@ use crate::{
     call::{CallContinuation, CallError},
     config::defaults,
     era,
-    meta::nearest,
     name::{self, QUALIFIER},
     pool::ServerSlot,
     protocol::{
         Message,
         client_meta::TASKS,
         jsonrpc::MessagePart,
-        payloads::{self, ListKind, method},
+        list_page::ListKind,
+        payloads::{self, method},
     },
     session::Session,
+    similar_names::nearest,
 };
 
 /// What clients are told about the names. Clients cut instructions at 2 KB.

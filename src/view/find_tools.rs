@@ -13,7 +13,7 @@ use crate::{
     holder::Holder,
     meta::{ToolId, describe::DescribedTool},
     name::ServerName,
-    protocol::{RpcError, payloads::ListItem},
+    protocol::{RpcError, list_page::ListItem},
     redact,
     search::{
         RankingStrategy, RelevanceTerms, ScoreExplanation, SearchHit, SearchPattern, SearchQuery,

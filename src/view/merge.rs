@@ -14,7 +14,7 @@ use crate::{
     name::ServerName,
     protocol::{
         apps,
-        payloads::{ListItem, ListKind},
+        list_page::{ListItem, ListKind},
     },
 };
 
@@ -159,7 +159,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::protocol::payloads::ListPage;
+    use crate::protocol::list_page::ListPage;
 
     fn listings(list: ListKind, all: &[(&str, &[&str])]) -> Vec<(ServerName, Listing)> {
         let of = |keys: &[&str]| {

@@ -18,7 +18,6 @@ use crate::{
     catalog::Catalog,
     config::{Config, RootView, defaults, diff::ServerDiff},
     connection::{Announcement, ConnectionLimits, SessionOwner},
-    meta::nearest,
     name::ServerName,
     pool::{OneShotClient, Pool, ServerSlot},
     protocol::{
@@ -30,6 +29,7 @@ use crate::{
     provision::Provisioner,
     redact,
     session::{ResumeOutcome, ServerScope, Session, SessionRegistry, WatchRefusal},
+    similar_names::nearest,
 };
 
 pub mod alias;

@@ -21,17 +21,19 @@ use crate::{
     config::defaults,
     connection::{CallEvent, ConnectionLimits, SideMessage},
     holder::Holder,
-    meta::{ArgumentVerdict, RequestedTool, ToolId, nearest},
+    meta::{ArgumentVerdict, RequestedTool, ToolId},
     name::ServerName,
     pool::{OneShotClient, ServerSlot},
     protocol::{
         Message, ObjectMembers, RpcError,
         jsonrpc::MessagePart,
-        payloads::{ListKind, method},
+        list_page::ListKind,
+        payloads::method,
         rpc_error::{INTERNAL_ERROR, INVALID_PARAMS, RESOURCE_NOT_FOUND},
     },
     redact,
     session::{ServerScope, Session},
+    similar_names::nearest,
 };
 
 /// What an operator wants to have called.

@@ -16,7 +16,8 @@ use crate::{
     protocol::{
         Message,
         jsonrpc::MessagePart,
-        payloads::{ListKind, ServerProfile, method},
+        list_page::ListKind,
+        payloads::{ServerProfile, method},
         task::{PREFIX, TaskCapability},
     },
     session::Session,

@@ -6,10 +6,11 @@ use super::Views;
 use crate::{
     catalog::{CatalogSnapshot, KnownServer},
     connection::{ConnectionLimits, SessionOwner},
-    meta::{ErrorObject, RequestedTool, ToolId, similar_names::nearest},
+    meta::{ErrorObject, RequestedTool, ToolId},
     name::ServerName,
     pool::ServerSlot,
-    protocol::payloads::{ListItem, ListKind},
+    protocol::list_page::{ListItem, ListKind},
+    similar_names::nearest,
 };
 
 /// How many names of servers an error shows. Ours: a model that sees them all reads none.

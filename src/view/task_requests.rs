@@ -17,7 +17,7 @@ use crate::{
     protocol::{
         Era, Message,
         jsonrpc::MessagePart,
-        payloads::{ListItem, ListKind},
+        list_page::{ListItem, ListKind},
         task::{self, TaskCapability},
     },
     session::{ServerScope, Session},

@@ -9,8 +9,8 @@ use crate::harness::{
 const UI: &str = "io.modelcontextprotocol/ui";
 const PAGE: &str = "ui://board/page.html";
 
-/// Returns an upstream called `name` with a page, a tool that shows it, and tools that only pages call;
-/// those are listed, as real servers do, to who says that it shows pages.
+/// Returns an upstream called `name` with a page, a tool that shows it, and tools that only pages
+/// call. It lists the latter, as real servers do, to clients that declare MCP Apps.
 fn upstream(name: &'static str, for_pages: &'static [&'static str]) -> (Scripted, String) {
     let shows_pages = std::sync::atomic::AtomicBool::new(false);
     let tool = |name: &str, meta: Value| json!({ "name": name, "inputSchema": { "type": "object" }, "_meta": meta });

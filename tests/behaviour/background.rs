@@ -1,4 +1,4 @@
-//! Calls that go on without whoever made them, as an operator has them.
+//! Calls that continue without their callers, started by an operator.
 
 use std::{fs, path::Path};
 
@@ -223,7 +223,7 @@ async fn a_call_that_is_cancelled_is_cancelled_at_its_server() {
 async fn the_task_of_a_server_is_used_where_it_has_any() {
     for options in [LEGACY, MODERN] {
         let (fakes, upstream) = (Fakes::new(), Upstream::start(&options));
-        // A connection that nobody used would be closed between two looks, and the task with it.
+        // An unused connection would be closed between two polls, and the task with it.
         let config = fakes.server("pipe", &options) + &upstream.server("http", "");
         let daemon = Daemon::with("[pool]\nidle_timeout = \"10ms\"\n".to_owned() + &config).ready();
         for server in ["pipe", "http"] {

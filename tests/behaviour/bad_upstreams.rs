@@ -16,10 +16,10 @@ use crate::{
     until,
 };
 
-/// How many clients are at work beside the one.
+/// The number of clients beside the one.
 const N_OTHERS: usize = 31;
 
-/// How long a request may take. Long enough for the others to have been answered many times.
+/// The request timeout: long enough for many answers to the others.
 const DEADLINE_MS: u64 = 8000;
 
 /// Has clients call `good`, each with a value of its own every time.
@@ -179,7 +179,7 @@ async fn a_client_that_does_not_read_loses_its_request_and_31_others_go_on() {
     });
     let client = daemon.client("/servers/up");
     let slow = client.slow_post(&request(&json!("slow"), "tools/call", &params)).await;
-    // The stream of its request waits for it, and for nobody else, until its time is over.
+    // Only the stream of its own request waits for it, until the timeout.
     upstream.log("cancelled=1").await;
     load.goes_on(10).await;
 

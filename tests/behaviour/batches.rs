@@ -35,8 +35,8 @@ fn by_id(answers: &Value) -> std::collections::BTreeMap<String, Value> {
     answers.iter().map(|answer| (answer["id"].to_string(), answer.clone())).collect()
 }
 
-/// Returns the answers to a batch, in whatever form they came: on a machine that is busy they may take
-/// longer than an array is waited for.
+/// Returns the answers to a batch in either form: on a busy machine they may arrive too late for
+/// an array.
 #[track_caller]
 fn answers(reply: &Reply) -> std::collections::BTreeMap<String, Value> {
     let is_stream = reply.headers["content-type"] == "text/event-stream";

@@ -15,7 +15,7 @@ use crate::{
     server_status, until,
 };
 
-/// How many failures in a row it takes.
+/// The number of failures in a row that open the breaker.
 const THRESHOLD: usize = 5;
 
 /// A cooldown that does not end while a test runs.

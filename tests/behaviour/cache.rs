@@ -1,5 +1,4 @@
-//! What is known of servers that do not run: lists from the life before, and files that are not what
-//! they should be.
+//! Servers without a connection: lists from an earlier process, and damaged files.
 
 use std::{
     collections::BTreeSet,
@@ -201,7 +200,7 @@ async fn a_definition_that_changes_is_told_and_written_and_one_that_does_not_is_
         let mut stream = client.listen().await;
         tools(&client).await;
 
-        // Whoever it is that has it connected.
+        // The connection may have any cause.
         daemon.client("/servers/up").tool("a", json!({})).await;
 
         if is_other {

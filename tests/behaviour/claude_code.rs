@@ -17,7 +17,7 @@ use crate::{
 
 const PATHS: [&str; 2] = ["/", "/servers/fake"];
 
-/// As many processes as somebody has open at once. Their ids are the same.
+/// The number of sessions that one user has open at once. Their request ids are the same.
 const N_CLIENTS: usize = 8;
 
 /// Returns the name of a tool of the fake at a path.

@@ -112,7 +112,7 @@ async fn a_service_from_a_shell_says_what_to_paste_and_takes_its_socket_away_aga
     let config = directory.path().join("c.toml");
     let text = format!("[listen]\nhttp = \"127.0.0.1:0\"\ncontrol = {socket:?}\n");
     fs::write(&config, text).expect("written");
-    // Left over from a service that was killed: nobody answers there.
+    // A killed service left this socket behind, and no process listens at it.
     fs::create_dir(directory.path().join("run")).expect("made");
     drop(std::os::unix::net::UnixListener::bind(&socket).expect("bound"));
     let mut service = daemon::serve(&config);

@@ -1,4 +1,4 @@
-//! Everything that servers can say of an item or in a result passes as it was written, in each view.
+//! All content of items and results passes unchanged, in each view.
 
 use serde_json::{Value, json};
 
@@ -11,8 +11,7 @@ use crate::harness::{
 /// The paths of the views, and what stands there in front of a name.
 const VIEWS: [(&str, &str); 2] = [("/servers/up", ""), ("/", "up__")];
 
-/// Every type of content, with members that we do not know and numbers that a parser would spell
-/// otherwise.
+/// Every type of content, with unknown members and numbers that a parser would spell differently.
 const CONTENTS: [&str; 7] = [
     r#"{ "type" : "text", "text":"\u00e9 \/", "annotations":{"audience":["user"],"priority":1.0,"lastModified":"2025-01-12T15:00:58Z"} }"#,
     r#"{"type":"image","data":"aW1hZ2U=","mimeType":"image/png","_meta":{"a.b/c":1e400}}"#,

@@ -17,25 +17,25 @@ use crate::{
 
 const OWNED: &str = "sharing = \"session\"\n";
 
-/// How many clients there are at a time.
+/// The number of clients at a time.
 const N_CLIENTS: usize = 8;
 
-/// How many connections each of them makes before memory is looked at: buffers have grown and the
-/// allocator has its arenas by then.
+/// The connections of each client before memory is measured: by then, buffers have grown and the
+/// allocator has its arenas.
 const N_WARM_UP: usize = 25;
 
-/// How many processes each of them has started then: a thousand in all.
+/// The processes that each client has started by then: a thousand in all.
 const N_PROCESSES: usize = 125;
 
-/// How many sessions at an upstream; fewer, because each takes more requests.
+/// The number of sessions at an upstream; fewer, because each takes more requests.
 const N_SESSIONS: usize = 50;
 
-/// What a connection may leave behind, in bytes. What is measured is 150 to 600 for each of the first
-/// thousand, 1,190 on a loaded machine, and 290 for each of three thousand: the allocator goes on
-/// filling its arenas for a while. Much less than what a connection takes while it is there.
+/// The memory that a connection may leave behind, in bytes. Measured: 150 to 600 for the first
+/// thousand, 1,190 on a loaded machine, 290 for each of three thousand, while the allocator fills
+/// its arenas. An open connection takes much more.
 const LEFT_MAX: usize = 2048;
 
-/// What a service holds while nothing happens.
+/// The resources of an idle service.
 #[derive(Debug)]
 struct Held {
     files: usize,

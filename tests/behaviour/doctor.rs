@@ -60,7 +60,7 @@ fn ward(fakes: &Fakes) -> TempDir {
         + "[servers.newest]\ncommand = \"/no/such/npx\"\nargs = [\"-y\", \"@scope/server\"]\n";
     let file = directory.path().join("c.toml");
     fs::write(&file, config).expect("written");
-    // As most are, whatever the mask of whoever runs the tests.
+    // The usual permissions, whatever the umask of the test run.
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).expect("changed");
     directory
 }
@@ -148,7 +148,7 @@ fn a_socket_that_was_left_behind_is_told_from_one_that_answers() {
     assert!(told.contains("ok      the service answers at its control socket"), "{told}");
     let strangers = format!("clients are answered at {}, and strangers are not", daemon.address());
     assert!(told.contains(&strangers), "{told}");
-    // Without the socket, that is somebody else's.
+    // Without the socket, the directory belongs to another program.
     let nowhere = directory.path().join("nowhere.sock").display().to_string();
     let (code, told) = doctor(&config, &["--no-dial", "--socket", &nowhere]);
     let other = format!("another metamcp listens at {}", daemon.address());

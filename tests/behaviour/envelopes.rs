@@ -26,7 +26,7 @@ use crate::harness::{
     stream::EventStream,
 };
 
-/// How many are sent over each connection, one after the other.
+/// The number of messages sent over each connection, one after the other.
 const N_REQUESTS: usize = 1000;
 
 const N_CONNECTIONS: usize = 4;

@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-/// How the server is reached.
+/// The transport of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Transport {
     Pipe,
@@ -31,7 +31,7 @@ struct Cell {
     transport: Transport,
 }
 
-/// What a cell needs: the service in front of a server.
+/// The service in front of a server, for one cell of the table.
 struct Rig {
     cell: Cell,
     daemon: Daemon,
@@ -81,7 +81,7 @@ impl Cell {
         Rig { cell: self, daemon, _fakes: fakes, _upstream: upstream }
     }
 
-    /// Tells whether it is known to which of two requests at a time a log message belongs.
+    /// Returns whether a log message can be assigned to one of two concurrent requests.
     ///
     /// The messages of a server all come over one pipe, and nothing in them says so.
     fn tells_logs_apart(self) -> bool {
@@ -367,7 +367,7 @@ async fn log_level(cell: Cell) {
     pair.end().await;
 }
 
-/// Returns what a client is to hear of its own calls: the first one does not want to know little things.
+/// Returns what a client receives about its own calls; the first one sets a high log level.
 fn own_logs(name: &str) -> Vec<String> {
     let wanted = ["low", "high", "end"].into_iter().skip(usize::from(name == NAMES[0]));
     wanted.map(|what| format!("{name} {what}")).collect()

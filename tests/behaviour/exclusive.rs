@@ -153,7 +153,7 @@ async fn a_connection_is_handed_on_only_when_nothing_runs_there_any_more() {
     assert_eq!(pid(&client).await, first);
     assert_eq!(server_status(&daemon, "fake").await["late_answers"], 1);
 
-    // This one never answers: nobody else gets what it may still say.
+    // This one never answers; no other client receives what it may still send.
     let held = running(client.clone().hold("k"));
     until(async || fakes.n_events("fake", "held") == 2).await;
     drop(held);

@@ -112,7 +112,7 @@ fn function(line: &str) -> Option<&str> {
     line.strip_prefix("fn ")?.split_once('(').map(|(name, _)| name)
 }
 
-/// Tells whether the function on line `at` has the attribute of a test and is not left out.
+/// Returns whether the function on line `at` has the attribute of a test and is not ignored.
 fn is_marked(lines: &[&str], at: usize) -> bool {
     let before = lines[..at].iter().rev().map(|line| line.trim());
     let attributes: Vec<&str> = before
@@ -123,13 +123,13 @@ fn is_marked(lines: &[&str], at: usize) -> bool {
         && !attributes.iter().any(|line| line.starts_with("#[ignore"))
 }
 
-/// Tells whether `name` is a function that a test run calls.
+/// Returns whether `name` is a function that a test run calls.
 fn is_test_function(text: &str, name: &str) -> bool {
     let lines: Vec<&str> = text.lines().collect();
     (0..lines.len()).any(|at| function(lines[at]) == Some(name) && is_marked(&lines, at))
 }
 
-/// Tells whether a macro of the file makes tests out of functions, `name` among them.
+/// Returns whether a macro of the file makes tests out of functions, `name` among them.
 fn is_test_of_a_macro(text: &str, name: &str) -> bool {
     let is_defined = text.lines().any(|line| function(line) == Some(name));
     let Some((_, made)) = text.split_once("macro_rules!") else { return false };
@@ -141,7 +141,7 @@ fn is_test_of_a_macro(text: &str, name: &str) -> bool {
     is_defined && makes_tests && words.any(|word| word == name)
 }
 
-/// Tells whether a script has a check whose sentence begins with `name`.
+/// Returns whether a script has a check whose sentence begins with `name`.
 fn is_check(text: &str, name: &str) -> bool {
     let sentence = format!("\"{name}");
     text.lines().any(|line| !line.trim_start().starts_with('#') && line.contains(&sentence))

@@ -1,4 +1,4 @@
-//! What passes through is what was sent, byte for byte, in both directions.
+//! Messages pass byte for byte, in both directions.
 
 use serde_json::{Value, json};
 

@@ -126,7 +126,7 @@ async fn of_a_child_that_is_there_again_nobody_hears_who_has_not_read_its_lists(
     // Nothing of it is left before anybody needs the next one.
     until(async || server_status(&daemon, "fake").await["requests"] == 0).await;
     client.call("echo", json!({ "value": 2 })).await;
-    // What the server says itself is passed on all the same, and would come after ours.
+    // The server's own notice passes all the same, and would come after that of metamcp.
     client.tool("change", json!({ "list": "prompts" })).await;
 
     assert_eq!(told.message().await["method"], "notifications/prompts/list_changed");

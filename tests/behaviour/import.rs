@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::harness::daemon::{self, PROGRAM};
 
-/// Where the examples are put, as their clients have them.
+/// The place of the examples, as their clients have them.
 const PLACES: [(&str, &str); 9] = [
     ("claude-code-user.json", "home/.claude.json"),
     ("claude-code-project.json", "shop/.mcp.json"),

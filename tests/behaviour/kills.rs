@@ -1,5 +1,5 @@
 //! `kill -9` at any moment, while many clients are at work: nothing is done twice, every call ends,
-//! and nobody else notices.
+//! and no other client notices.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,24 +23,24 @@ use crate::{
     until,
 };
 
-/// How many clients call the server that is killed, and how many another one.
+/// The number of clients that call the killed server, and of those that call another one.
 const N_CLIENTS: usize = 8;
 const N_NEIGHBOURS: usize = 4;
 
-/// How often a process is killed that serves, at least.
+/// The least number of kills of a process that serves.
 const N_KILLS: usize = 20;
 
-/// How often its successor is killed before it has served anybody, at most.
+/// The largest number of kills of its successor before that has served a client.
 const N_MORE: usize = 2;
 
-/// How many calls are executed between two kills, at most.
+/// The largest number of calls between two kills.
 const N_EXECUTED: usize = 40;
 
-/// What every second client calls: something that must not be done twice. The others call what may.
+/// The tool of every second client, which must not run twice. The others call one that may.
 const TOOLS: [&str; 4] = ["count", "count_idempotent", "count", "read_only"];
 
-/// How a call may end whose server was killed: in its midst, at the moment at which it was sent, or
-/// while the next process was started for it.
+/// The ways in which a call of a killed server may end: during its execution, at the moment of
+/// sending, or while the next process was started for it.
 const CODES: [&str; 5] =
     ["SERVER_EXITED", "SERVER_GONE", "SERVER_UNREACHABLE", "SESSION_LOST", "ANSWER_BROKEN_OFF"];
 
@@ -76,8 +76,8 @@ fn neighbours(daemon: &Daemon) -> Load<Called> {
     })
 }
 
-/// Checks that nothing was done twice that must not be, that what was answered was done, and that
-/// each failure has its call's own id and says what has happened.
+/// Checks that no call ran twice that must not, and that every answered call was executed. Each
+/// failure has the id of its call and says what happened.
 #[track_caller]
 fn check(calls: &[Called], executions: &BTreeMap<String, u64>) {
     for Called { tool, key, answer } in calls {
@@ -104,7 +104,7 @@ fn check_calm(calls: &[Called], executions: &BTreeMap<String, u64>) {
     }
 }
 
-/// What the processes of a server write into a file, as it comes.
+/// The lines that the processes of a server write into a file.
 struct Tail {
     path: PathBuf,
     at: u64,
@@ -205,7 +205,7 @@ async fn kill_at_random(sharing: &str, have_sessions: bool) {
         }
         next_call_succeeds(probe, &number.to_string()).await;
     }
-    // Nobody was left behind.
+    // No process was left behind.
     load.goes_on(1).await;
     neighbours.goes_on(1).await;
 

@@ -1,4 +1,4 @@
-//! The view of a few tools of ours: what it shows of itself, and that it shows nothing else.
+//! The view of the meta tools: it shows these tools and nothing else.
 
 mod calls;
 mod chain;

@@ -262,7 +262,7 @@ async fn a_server_is_told_of_in_the_words_of_the_era() {
         + &fakes.server("one", &["--logging"])
         + "sharing = \"exclusive\"\n";
     let daemon = Daemon::with(config).ready();
-    // Until it is there, it may be told of by us.
+    // Until then, metamcp may announce the server.
     modern(&daemon, "/servers/up").tool("whoami", json!({})).await;
     let told = modern(&daemon, "/servers/up").discover().await.answer()["result"].clone();
     assert_eq!(told["_meta"][key("serverInfo")]["name"], "fake_mcp");
@@ -351,7 +351,7 @@ async fn a_request_sees_log_messages_of_its_own_level_and_the_server_knows_it_as
     let told = levels.as_array().expect("a list");
     assert!(told.contains(&json!("debug")) && told.contains(&json!("error")), "{levels}");
 
-    // Nobody wants any more.
+    // No client watches the resource any more.
     let is_quiet = async || {
         let levels = upstream.log("").await["levels"].clone();
         levels.as_array().and_then(|told| told.last().cloned()) == Some(json!("info"))

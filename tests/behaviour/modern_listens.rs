@@ -50,7 +50,7 @@ async fn a_listener_hears_what_it_has_asked_for_with_the_id_of_its_request() {
             assert_eq!(subscription(&first), &id);
             assert_eq!(first["params"]["notifications"], honoured, "{path}");
         }
-        // Until it listens to the server, we may be told nothing.
+        // Until metamcp has subscribed at the server, it may miss changes.
         upstream.log("streams_open=1").await;
         call.tool("touch", json!({ "uri": "fake:///two" })).await;
         call.tool("touch", json!({ "uri": "fake:///one" })).await;

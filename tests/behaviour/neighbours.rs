@@ -14,10 +14,10 @@ use crate::{
 
 const CHANGED: &str = "notifications/tools/list_changed";
 
-/// How often the server that hangs is dialled anew.
+/// The number of connection attempts to the server that hangs.
 const N_DIALS: usize = 3;
 
-/// How often each list is asked for, and the healthy server called, during one dial.
+/// The number of reads of each list, and of calls of the healthy server, during one attempt.
 const N_ROUNDS: usize = 20;
 
 /// Returns the names of the tools that a client sees.
@@ -27,7 +27,7 @@ async fn tools(client: &Client) -> Vec<String> {
     tools.filter_map(|tool| tool["name"].as_str().map(str::to_owned)).collect()
 }
 
-/// Tells whether the process `pid` has got its `initialize`.
+/// Returns whether the process `pid` has received its `initialize`.
 fn is_asked(fakes: &Fakes, pid: u64) -> bool {
     let events = fakes.events("hang");
     events.iter().any(|event| event["pid"] == pid && event["event"] == "initialize")

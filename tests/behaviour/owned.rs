@@ -126,7 +126,7 @@ async fn two_clients_are_asked_under_the_same_id_and_each_answers_for_itself() {
     assert_eq!(question_one["id"], question_two["id"], "or the test shows nothing");
 
     two.respond(&question_two["id"], json!({ "roots": ["two"] })).await;
-    // Again, and from somebody who is nobody: neither reaches the question of the first.
+    // A second answer and an answer of a stranger do not reach the question of the first.
     two.respond(&question_two["id"], json!({ "roots": ["two again"] })).await;
     daemon.client("/servers/own").respond(&question_one["id"], json!({ "roots": ["x"] })).await;
     assert_eq!(told(&mut call_two).await["result"]["roots"], json!(["two"]));

@@ -138,7 +138,7 @@ async fn of_a_cold_start_a_client_hears_when_the_first_are_there_and_when_all_ar
     gated.open("c");
     until(async || server_status(&daemon, "c").await["generation"] == 1).await;
     assert_eq!(merged.message().await["method"], CHANGED);
-    // Of lists that nobody has read it hears what the servers themselves say, later.
+    // For a list that no client has read, it receives the servers' own notices later.
     daemon.client("/servers/c").call("change", json!({ "list": "prompts" })).await;
     assert_eq!(merged.message().await["method"], "notifications/prompts/list_changed");
 }

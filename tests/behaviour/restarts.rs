@@ -12,13 +12,13 @@ use crate::harness::{
     load::Load,
 };
 
-/// How many clients are at work.
+/// The number of clients.
 const N_CLIENTS: usize = 32;
 
-/// How often the server restarts.
+/// The number of restarts of the server.
 const N_RESTARTS: usize = 3;
 
-/// What every second client calls: something that must not be done twice. The others call what may.
+/// The tool of every second client, which must not run twice. The others call one that may.
 const TOOLS: [&str; 4] = ["count", "count_idempotent", "count", "read_only"];
 
 /// One call and its answer.
@@ -41,9 +41,9 @@ fn load(daemon: &Daemon) -> Load<Called> {
     })
 }
 
-/// Checks that nothing was done twice that must not be, that what was answered was done, and that
-/// only those calls failed, with `code`, that the server may have done and may not do twice.
-/// Returns how many failed.
+/// Checks that no call ran twice that must not, and that every answered call was executed. Only
+/// calls failed, with `code`, that the server may have executed and must not repeat.
+/// Returns the number of failures.
 #[track_caller]
 fn check(calls: &[Called], executions: &BTreeMap<String, u64>, code: &str) -> usize {
     let mut n_failed = 0;
@@ -136,11 +136,11 @@ async fn an_upstream_that_is_drained_and_restarted_finishes_what_it_was_at() {
     old.control("release?key=k").await;
     assert_eq!(held.end().await.answer()["result"]["structuredContent"]["key"], "k");
     assert!(old.wait_exit().success());
-    // The goodbye goes to whichever of the two still has a TCP connection with us.
+    // The farewell goes to the one that still has a TCP connection to metamcp.
     assert_eq!(new.log("").await["sessions_minted"], 1, "one per restart");
     let calls = load.end().await;
-    // A connection that is closed at the moment at which a call is written to it: nobody can tell
-    // whether the call was read, so that only those that may be repeated are.
+    // If a connection closes while a call is written to it, the server may or may not have read
+    // the call. Only calls that may be repeated are sent again.
     check(&calls, &executions(&state), "ANSWER_BROKEN_OFF");
 }
 

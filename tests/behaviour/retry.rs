@@ -1,4 +1,4 @@
-//! What is sent to a server a second time, as its `retry` says. A tool counts how often it ran.
+//! The requests that a server receives twice, depending on its `retry`. A tool counts its calls.
 
 use std::{fs, path::PathBuf};
 

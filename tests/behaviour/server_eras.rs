@@ -320,7 +320,7 @@ async fn arguments_travel_in_headers_as_the_tool_wants_them() {
     daemon.wait_log("tool left out");
 }
 
-/// How many calls lack a header at the same time.
+/// The number of calls that lack a header at the same time.
 const MISMATCHES: usize = 8;
 
 /// Serves one tool, of which an argument has to travel in a header since it was first listed. It is
@@ -436,7 +436,7 @@ async fn a_subscription_that_ends_or_breaks_is_opened_again() {
     for (n_listened, route) in [(3, "end_listens"), (4, "cut_posts")] {
         list().await;
         upstream.log("listens=1").await;
-        // Nobody is told of this, so that only who looks again sees it.
+        // No client receives a notice, so that only a client that reads again sees the change.
         upstream.control("flip").await;
         upstream.control(route).await;
         upstream.log(&format!("listened={n_listened}&listens=1")).await;

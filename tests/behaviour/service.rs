@@ -1,4 +1,4 @@
-//! What the service and its manager say to each other.
+//! The messages between the service and its service manager.
 
 use std::{
     fs,
@@ -281,7 +281,7 @@ async fn a_stop_during_the_warm_up_leaves_nothing_behind() {
 #[tokio::test]
 async fn an_upstream_that_is_not_there_holds_up_neither_the_start_nor_a_list() {
     let fakes = Fakes::new();
-    // Bound and not listened at: whoever connects is refused at once.
+    // The socket is bound and does not listen: a client is refused at once.
     let silent = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None);
     let silent = silent.expect("a socket");
     let any_port: SocketAddr = "127.0.0.1:0".parse().expect("an address");
@@ -304,7 +304,7 @@ async fn an_upstream_that_is_not_there_holds_up_neither_the_start_nor_a_list() {
 
 #[tokio::test]
 async fn an_upstream_that_swallows_connections_holds_up_the_start_for_a_second_at_most() {
-    // Full: the system drops the packets of whoever connects.
+    // The backlog is full: the system drops the packets of new clients.
     let full = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None);
     let full = full.expect("a socket");
     let any_port: SocketAddr = "127.0.0.1:0".parse().expect("an address");

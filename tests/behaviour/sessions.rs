@@ -1,4 +1,4 @@
-//! Session ids: what they are good for, after a restart, at a replica, and where they must be there.
+//! Session ids after a restart, at a replica, and on requests that require them.
 
 use std::{fs, path::Path};
 
@@ -160,7 +160,7 @@ async fn a_strict_service_asks_for_an_id_and_knows_its_own() {
             refusal(&ping(unknown("x")).await),
             (404, json!(-32001), json!("SESSION_NOT_FOUND"))
         );
-        // Whoever shakes hands needs none, and gets another one if it has one.
+        // A client that shakes hands needs no id, and receives a new one.
         let again = unknown(&own).request(json!(0), "initialize", handshake()).await;
         assert_eq!(again.status, 200, "{path}");
         let issued = again.headers["mcp-session-id"].to_str().expect("visible ASCII");

@@ -98,7 +98,7 @@ async fn a_burst_of_progress_is_no_fault_of_a_client_that_reads() {
     let (answer, notices) = from_stream.split_last().expect("an answer");
     assert!(answer["result"].is_object(), "{answer}");
     assert!(notices.iter().map(|notice| &notice["params"]["progress"]).eq(1..=N));
-    // A pipe is everybody's and waits for nobody: what finds no room is left out.
+    // All clients share the pipe, so it waits for none: a notice without room is dropped.
     let (answer, notices) = from_pipe.split_last().expect("an answer");
     assert!(answer["result"].is_object(), "{answer}");
     let told = notices.iter().map(|notice| notice["params"]["data"].as_u64());
@@ -212,7 +212,7 @@ async fn what_a_client_that_left_had_asked_for_drains_and_is_counted() {
         })
         .await;
 
-        // This one answers when it is cancelled, to nobody.
+        // This server answers a cancelled request; no client receives the answer.
         let n_late = server_status(&daemon, name).await["late_answers"].as_u64().expect("a number");
         let late = running({
             let client = client.clone();

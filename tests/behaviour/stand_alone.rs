@@ -1,5 +1,5 @@
-//! A service that no manager has in hand: one at a time, started by those who need it, and gone when
-//! nobody does.
+//! A service without a manager: the only one of its kind, started by the clients that need it, and
+//! ended when it is idle.
 
 use std::{
     fs,
@@ -197,7 +197,7 @@ async fn one_that_is_started_while_the_last_one_ends_waits_for_that() {
     let mut first = home.serve();
     let pid = answering(&home).await;
     daemon::signal(first.id(), Signal::TERM);
-    // Nobody is let in any more.
+    // No client is admitted any more.
     until(async || home.status().is_none()).await;
 
     let mut second = home.serve();
@@ -242,7 +242,7 @@ async fn a_service_does_not_exit_while_a_server_works_on_a_task() {
     let config = "[service]\nidle_exit = \"1s\"\nshutdown_timeout = \"100ms\"\n".to_owned()
         + &fakes.server("fake", &tasks);
     let mut daemon = Daemon::with(config).keep_sockets().ready();
-    // Looked at every 50 ms, it takes longer than nobody else may be there.
+    // With a check every 50 ms, this takes longer than the service may be idle.
     let mut steps = vec!["working"; 50];
     steps.push("completed");
     let call = json!({ "name": "fake/job", "arguments": { "steps": steps } });
@@ -265,7 +265,7 @@ async fn a_service_does_not_exit_while_a_server_works_on_a_task() {
 async fn a_command_starts_the_service_that_it_needs_and_two_start_one() {
     let fakes = Fakes::new();
     let gate = fakes.path("never").display().to_string();
-    // A server that never comes holds up nobody.
+    // A server that never answers delays no client.
     let slow = fakes.server("slow", &["--start-gate", &gate]) + "start = \"prewarm\"\n";
     let home = Home::new(&(slow + &fakes.server("fake", &[])));
     assert_eq!(home.run(&["status"]).0, 69, "whoever looks starts nothing");

@@ -19,7 +19,7 @@ use crate::{
     until,
 };
 
-/// Starts a process that is nobody's child, in a session of its own, and ignores SIGTERM.
+/// Starts an orphaned process in a session of its own that ignores SIGTERM.
 async fn start_daemon(client: &Client) -> u64 {
     let started = client.call("grandchild", json!({ "detach": true })).await;
     let pid = started["pid"].as_u64().expect("a pid");

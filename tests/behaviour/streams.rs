@@ -105,7 +105,7 @@ async fn an_event_id_that_means_nothing_to_us_costs_no_event() {
     let mut stream = client.resume(foreign).await;
     assert_eq!(number(&mut stream).await, 1);
 
-    // An id that is none of ours begins a new stream, and so does none.
+    // An unknown event id begins a new stream, as a request without one does.
     for garbage in ["7", "", "-", "zzzzzzzz-1", "0badcafe-99999999999999999999"] {
         let mut stream = client.resume(garbage).await;
         emit(&client, 2).await;

@@ -16,7 +16,7 @@ use crate::harness::{
 
 const PROTOCOL: &str = "2025-11-25";
 
-/// What says in the legacy era to which task something belongs.
+/// The member that names the task of a message in the legacy era.
 const RELATED: &str = "io.modelcontextprotocol/related-task";
 
 /// The names of the servers: one is reached over a pipe, the other over HTTP.

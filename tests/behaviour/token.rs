@@ -1,4 +1,4 @@
-//! Clients that must bring a token: who is let in, what the others are told, and where it comes from.
+//! Clients that must send a token: admission, refusals, and the sources of the token.
 
 use std::fs;
 

@@ -16,7 +16,7 @@ use crate::{
     server_status, until,
 };
 
-/// What `journalctl` says to who may not read the journal.
+/// The output of `journalctl` for a user who may not read the journal.
 const UNREADABLE: &str = "echo 'No journal files were opened' >&2; exit 1";
 
 /// Starts a service that cannot read the journal and waits until it is ready.
@@ -176,7 +176,7 @@ async fn a_unit_whose_socket_is_opened_anew_is_waited_for() {
     let client = daemon.client("/servers/notes");
     assert_eq!(client.call("echo", json!({ "value": 1 })).await["value"], 1);
 
-    // As a switch of the system does it: the instance and its socket end, and the socket comes back.
+    // A switch of the system ends the instance and its socket, and makes the socket again.
     drop(unit);
     std::fs::remove_file(fakes.path("notes.sock")).expect("removed");
     let call = running(async move { client.tool("echo", json!({ "value": 2 })).await });

@@ -111,7 +111,7 @@ async fn what_may_have_been_missed_while_the_stream_was_away_is_read_again() {
     assert!(!list().await.contains("extra_1"));
     upstream.log("streams=1").await;
 
-    // The change is not told to anybody, as if it happened while nobody listened.
+    // No client hears of the change, as if it had no listener at that time.
     upstream.control("cut").await;
     upstream.control("flip").await;
 
@@ -304,7 +304,7 @@ async fn an_answer_that_cannot_be_gone_on_with_is_broken_off() {
     }
 }
 
-/// What speaks on the stream that an old upstream holds now.
+/// The writer of the stream that an old upstream has open now.
 type Speaker = Arc<Mutex<Option<mpsc::Sender<String>>>>;
 
 /// An upstream of protocol version 2024-11-05.
@@ -587,7 +587,7 @@ async fn the_lists_are_read_one_after_the_other_before_anybody_uses_the_session(
     assert_eq!(methods[5..], calls);
 }
 
-/// Returns a port that nobody listens on, with the address of an upstream there.
+/// Returns a free port without a listener, with the address of an upstream there.
 fn free_port() -> (std::net::SocketAddr, String) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("it is bound");

@@ -194,7 +194,7 @@ async fn a_wave_waits_in_the_backlog_until_the_prewarmed_session_is_there() {
     let mut daemon = Daemon::with(upstream.server("up", "start = \"prewarm\"")).spawn();
     upstream.log("initializes=1").await;
 
-    // Connected, and everything sent: nobody was refused.
+    // All clients are connected and have sent everything; none was refused.
     let text = |number| call("1", "echo", &json!({ "value": number }));
     let client = daemon.client("/servers/up");
     let posts: Vec<String> = (0..100).map(text).collect();

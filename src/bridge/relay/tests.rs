@@ -1,8 +1,9 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::ingress::stdio_pipe::DETACHED;
 
-/// A bridge between a client and a service that are this test.
+/// A bridge whose client and service are the test itself.
 #[derive(Default)]
 struct Between {
     relay: BridgeRelay,
@@ -10,7 +11,7 @@ struct Between {
 }
 
 impl Between {
-    /// One whose client has shaken hands.
+    /// Returns a bridge whose client has completed the handshake.
     fn greeted() -> Self {
         let mut between = Self::default();
         between.relay.attached(between.now);
@@ -45,12 +46,12 @@ impl Between {
         self.service(&json!({ "jsonrpc": "2.0", "id": id, "result": {} }));
     }
 
-    /// Returns what was said to the client and to the service since the last time.
+    /// Returns the messages to the client and to the service since the last call.
     fn said(&mut self) -> (Vec<Value>, Vec<Value>) {
         (taken(&mut self.relay.to_client), taken(&mut self.relay.to_service))
     }
 
-    /// Ends the attachment, of which the service has read so much as it says, and makes another one.
+    /// Ends the attachment after the service reports `read` messages, and starts another.
     fn restart(&mut self, read: Option<u64>) {
         if let Some(read) = read {
             self.service(
@@ -138,7 +139,7 @@ fn what_the_service_has_not_read_is_sent_again_in_its_order() {
     between.answer(&json!(1));
     between.said();
 
-    // The handshake was two messages.
+    // The handshake consists of two messages.
     between.restart(Some(3));
     let own = between.said().1[0]["id"].clone();
     between.answer(&own);
@@ -187,7 +188,7 @@ fn a_question_of_a_server_that_is_gone_is_taken_back_and_its_answer_reaches_nobo
     assert_eq!(client[0]["params"]["requestId"], 1);
     between.answer(&service[0]["id"]);
     between.said();
-    // Another server counts from 1, too.
+    // Another server's ids start from 1, too.
     between.service(&question);
     assert_eq!(between.said().0[0]["id"], 2);
     between.client(&answer(1));
@@ -224,7 +225,7 @@ fn a_listener_is_told_once_what_it_hears_of_and_then_that_something_may_have_cha
     between.service(&acknowledged);
     assert_eq!(between.said().0, std::slice::from_ref(&acknowledged));
 
-    // The service ends it when it stops.
+    // The service ends the subscription when it stops.
     between.answer(&json!(7));
     between.restart(Some(1));
     let (client, service) = between.said();
@@ -333,8 +334,8 @@ fn a_service_that_refuses_is_quoted_to_those_who_waited() {
 }
 
 proptest::proptest! {
-    /// However the service comes and goes, every request has one answer at most, and what is kept is
-    /// counted right.
+    /// Each request has at most one answer across restarts, and the stored bytes are counted
+    /// correctly.
     #[test]
     fn no_request_is_answered_twice(steps in proptest::collection::vec((0..7u8, 0..12u64), 0..80)) {
         let mut between = Between::greeted();

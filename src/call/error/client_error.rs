@@ -1,4 +1,4 @@
-//! The error as a client sees it: its name, what to do about it, and the things involved.
+//! The error for a client: its name, a hint, and its context.
 
 use serde_json::json;
 
@@ -74,7 +74,7 @@ impl CallError {
         }
     }
 
-    /// Returns what the caller can do about it.
+    /// Returns a hint for the caller.
     pub fn hint(&self) -> String {
         match self {
             Self::Unqualified { similar, .. } | Self::UnknownServer { similar, .. } => {
@@ -168,8 +168,8 @@ impl CallError {
         }
     }
 
-    /// Returns the last lines of a server that has ended, oldest first, each as long as a
-    /// quotation may be.
+    /// Returns the last stderr lines of a server that has ended, oldest first, each cut to
+    /// [`defaults::QUOTE_BYTES_MAX`].
     fn last_words(&self) -> Vec<&str> {
         let lines = if let Self::NotConnected { source: SlotError::Dial { error, .. }, .. } = self {
             error.last_lines()
@@ -229,8 +229,8 @@ impl CallError {
         }
     }
 
-    /// Returns the JSON-RPC code for operators, whose programs tell apart what has failed: for clients
-    /// all of it is an internal error, as for the MCP SDKs.
+    /// Returns the JSON-RPC code for operators, whose programs distinguish failures. Clients get an
+    /// internal error for all of these, like from the MCP SDKs.
     fn operator_code(&self) -> i64 {
         match (self.rpc_code(), self) {
             (INTERNAL_ERROR, Self::Tripped { .. }) => SERVER_PAUSED,
@@ -251,8 +251,8 @@ impl CallError {
         }
     }
 
-    /// Returns the error as an operator sees it: where a server could not be connected, that is its
-    /// name, and what it was in detail is among the things involved. Source: seed 001.
+    /// Returns the error for an operator. If a server could not be connected, the name says so, and
+    /// the context contains the detailed reason.
     pub fn to_operator(&self) -> RpcError {
         let mut error = self.to_rpc();
         error.code = self.operator_code();
@@ -271,7 +271,7 @@ impl CallError {
         error
     }
 
-    /// Returns the error as a client sees it.
+    /// Returns the error for a client.
     pub fn to_rpc(&self) -> RpcError {
         let context = match self {
             Self::Unqualified { name, similar } => json!({ "name": name, "similar": similar }),
@@ -300,7 +300,7 @@ impl CallError {
             }
             Self::Tripped { server, retry_in } => {
                 let retry_after_ms = u64::try_from(retry_in.as_millis()).unwrap_or(u64::MAX);
-                // The second one is the name of version 0.1, and goes with the next.
+                // The second name is that of version 0.1. The next version removes it.
                 json!({ "server": server, "retryAfterMs": retry_after_ms, "retry_in_ms": retry_after_ms })
             }
             Self::Failed { server, source: RequestFailure::NoMemory(exhausted) } => {

@@ -1,4 +1,4 @@
-//! Files that we wrote, and files that somebody else did.
+//! Tests with files that metamcp wrote, and with foreign files.
 
 use serde_json::json;
 
@@ -27,7 +27,7 @@ fn profile() -> ServerProfile {
     ServerProfile::read(&result.to_string()).expect("a profile")
 }
 
-/// Tools as a server may write them.
+/// Tools with unusual but valid JSON.
 const TOOLS: &str = r#"[{ "name":"a\u0062", "inputSchema":{"type":"object"},"x":1e400 },
     {"inputSchema" : {"type":"object",
 "y":0.10},"name":"ü"}]"#;
@@ -48,7 +48,7 @@ fn file() -> Vec<u8> {
     write(&name("git"), &known()).0
 }
 
-/// Returns a file with this body and a header that fits to it.
+/// Returns a file with this body and a valid header.
 fn file_of(body: &str) -> Vec<u8> {
     let checksum = CatalogDigest::of(body.as_bytes()).to_string();
     let header = json!({
@@ -166,7 +166,7 @@ proptest::proptest! {
         proptest::prop_assume!(file[at] != byte);
         file[at] = byte;
         if let Ok(found) = read_back(&file) {
-            // Of when it was read nobody depends.
+            // The time of the read is not compared.
             proptest::prop_assert_eq!(found.listing(ListKind::Tools), known().listing(ListKind::Tools));
         }
     }

@@ -1,4 +1,4 @@
-//! Who is told what of lists that change, in virtual time.
+//! Tests of the notifications about changed lists, in virtual time.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -22,7 +22,7 @@ const LIMITS: ConnectionLimits =
     ConnectionLimits { silence: defaults::REQUEST_TIMEOUT, total: defaults::MAX_TOTAL_TIMEOUT };
 const TOOLS: &str = method::TOOLS_CHANGED;
 
-/// The servers `a` and `b`, and all that is between them and their clients.
+/// The servers `a` and `b`, and everything between them and their clients.
 struct Rig {
     catalog: Arc<Catalog>,
     servers: Arc<InProcessLauncher>,
@@ -31,7 +31,7 @@ struct Rig {
     _tasks: JoinSet<()>,
 }
 
-/// A client that listens.
+/// A client that listens to notifications.
 struct Client {
     session: Arc<Session>,
     stream: OutboxReader,
@@ -85,12 +85,12 @@ impl Rig {
         Client { stream: session.read(None), session }
     }
 
-    /// Has a client see the merged tools.
+    /// Shows the merged tools to a client.
     async fn see(&self, client: &Client) {
         self.catalog.all(ListKind::Tools, client.session.owner(), LIMITS).await;
     }
 
-    /// Returns a client that has seen the merged tools, and heard what there was to hear.
+    /// Returns a client that has seen the merged tools and received all pending notifications.
     async fn informed(&self) -> Client {
         let mut client = self.client(ServerScope::Every);
         self.see(&client).await;
@@ -99,13 +99,13 @@ impl Rig {
         client
     }
 
-    /// Connects a server and lets what it says at first go by.
+    /// Connects a server and waits until its first notifications have passed.
     async fn connect(&self, name: &str) {
         drop(self.slot(name).lease(None, Instant::now() + LIMITS.silence).await.expect("good"));
         settle().await;
     }
 
-    /// Has `a` list one more tool, and say so.
+    /// Adds a tool to the list of `a`, which then sends `list_changed`.
     fn change(&self, tool: &str) {
         self.server("a").list(&[named(tool)]);
         self.server("a").send_notification(TOOLS);
@@ -113,7 +113,7 @@ impl Rig {
 }
 
 impl Client {
-    /// Returns the methods of what came so far.
+    /// Returns the methods of the messages received so far.
     fn heard(&mut self) -> Vec<String> {
         let mut heard = Vec::new();
         while let Some(OutboxItem::Event(_, message)) = self.stream.next().now_or_never() {
@@ -128,7 +128,7 @@ fn named(tool: &str) -> Value {
     json!({ "name": tool, "inputSchema": { "type": "object" } })
 }
 
-/// Longer than all that is held back.
+/// Sleeps longer than any notice is held back.
 async fn settle() {
     time::sleep(4 * defaults::NOTICE_WINDOW).await;
 }
@@ -311,7 +311,7 @@ async fn a_server_that_is_put_away_meanwhile_is_neither_started_nor_told_of() {
     let rig = Rig::with(|server| server.lifecycle = LifecycleConfig::Ephemeral);
     let mut client = rig.client(ServerScope::Every);
     rig.see(&client).await;
-    // Some say so at each start.
+    // Some servers send `list_changed` at each start.
     rig.server("a").send_notification(TOOLS);
     settle().await;
 

@@ -1,4 +1,4 @@
-//! A directory that is ours, and one with what others have put there.
+//! Tests with a directory that metamcp made, and with one that holds foreign files.
 
 use std::{
     collections::BTreeMap,
@@ -10,7 +10,7 @@ use std::{
 use super::*;
 use crate::{
     catalog::Listing,
-    protocol::payloads::{ListKind, ListPage},
+    protocol::list_page::{ListKind, ListPage},
 };
 
 struct Rig {
@@ -29,7 +29,7 @@ impl Rig {
         self.directory.path().join("a/b/git.catalog")
     }
 
-    /// Returns the names of all files.
+    /// Returns the names of all files in the cache directory.
     fn files(&self) -> Vec<String> {
         let entries = fs::read_dir(self.directory.path().join("a/b")).expect("readable");
         entries.map(|entry| entry.expect("one").file_name().display().to_string()).collect()

@@ -1,7 +1,7 @@
 //! One snapshot after the other.
 
 use super::*;
-use crate::{protocol::payloads::ListPage, search::RankingStrategy};
+use crate::{protocol::list_page::ListPage, search::RankingStrategy};
 
 const NOW: SystemTime = SystemTime::UNIX_EPOCH;
 

@@ -29,7 +29,7 @@ fn is_alive(pid: &str) -> bool {
 async fn a_child_leaves_when_its_input_ends() {
     let (mut child, pipes) = Child::spawn(&shell("cat; exit 3")).expect("starts");
     drop(pipes);
-    // Before any signal: a busy machine may take longer than the first wait of the ladder.
+    // Before any signal: a busy machine may take longer than the first wait of the escalation.
     child.wait().await;
     assert_eq!(
         child.terminate(escalation::cancelled_token()).await.to_string(),
@@ -61,7 +61,7 @@ async fn what_a_child_started_ends_with_it() {
     assert!(!is_alive(&grandchild));
 }
 
-/// A shell command that ignores SIGTERM and the end of its input, far from the group of the child.
+/// A shell command that ignores SIGTERM and the end of its input, in another group than the child.
 const DAEMON: &str = r#"setsid --fork sh -c 'trap "" TERM; echo $$; exec sleep 600'"#;
 
 #[tokio::test]
@@ -72,7 +72,7 @@ async fn what_left_the_group_ends_with_the_child() {
     assert!(!stat.contains(&format!(" {} ", group.as_raw_nonzero())), "another group: {stat}");
     drop(pipes.stdin);
 
-    // On a busy machine, a signal comes before the shell has seen the end of its input.
+    // On a busy machine, a signal may come before the shell sees the end of its input.
     assert!(matches!(child.terminate(escalation::cancelled_token()).await, ChildExit::Status(_)));
 
     assert!(!is_alive(&daemon));

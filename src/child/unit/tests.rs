@@ -96,7 +96,7 @@ async fn a_socket_of_others_is_named_with_the_remedy() {
     fs::set_permissions(&socket, fs::Permissions::from_mode(0o000)).expect("set");
 
     match launch(&unit(&socket)).await.map(|_| ()) {
-        // Root may use any.
+        // Root may use any socket.
         Ok(()) => assert!(rustix::process::geteuid().is_root()),
         Err(error) => {
             assert!(error.to_string().ends_with(": the service may not use this socket"));

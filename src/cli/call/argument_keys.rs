@@ -1,11 +1,11 @@
-//! Arguments of a tool as `--key value`, read by its schema. Pure.
+//! The parser of tool arguments given as `--key value`, guided by the tool's schema. Pure.
 
 use serde_json::{Map, Value};
 
 use super::{schema::SchemaCursor, value::convert};
-use crate::meta::nearest;
+use crate::similar_names::nearest;
 
-/// What is wrong with a word of the command line, and what would be right.
+/// A word of the command line that is invalid, and a hint how to correct it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ArgumentSyntaxError {
     pub(super) text: String,
@@ -18,16 +18,16 @@ impl ArgumentSyntaxError {
     }
 }
 
-/// Where a key leads: the names of the members from the outermost on, and what is there.
+/// The location of a key: the member names from the outermost inward, and the schema there.
 #[derive(Clone, Debug)]
 pub(super) struct ResolvedKey<'a> {
     path: Vec<String>,
     place: SchemaCursor<'a>,
-    /// The schema has this very name, and does not only allow it.
+    /// The schema declares this exact name, and does not merely permit it.
     pub(super) is_named: bool,
 }
 
-/// The arguments that were read so far.
+/// The arguments read so far.
 #[derive(Debug)]
 pub(super) struct ParsedArguments<'a> {
     schema: SchemaCursor<'a>,
@@ -35,22 +35,22 @@ pub(super) struct ParsedArguments<'a> {
 }
 
 impl<'a> ParsedArguments<'a> {
-    /// Returns no arguments, to be read by `schema`.
+    /// Returns an empty set of arguments that follow `schema`.
     pub(super) fn new(schema: &'a Value) -> Self {
         Self { schema: SchemaCursor::root(schema), values: Map::new() }
     }
 
-    /// Returns what was read.
+    /// Returns the values of the arguments.
     pub(super) fn into_values(self) -> Map<String, Value> {
         self.values
     }
 
-    /// Finds the argument with this key: `key`, `outer.inner`, with `-` for `_` or the other way.
+    /// Finds the argument with this key: `key` or `outer.inner`; `-` and `_` are interchangeable.
     pub(super) fn find(&self, key: &str) -> Option<ResolvedKey<'a>> {
         resolve(self.schema, key, true)
     }
 
-    /// Says which arguments there are instead of `key`.
+    /// Returns the error for an unknown `key`, with the nearest name as a hint.
     pub(super) fn unknown(&self, key: &str, also: &[&str]) -> ArgumentSyntaxError {
         let known = self.schema.properties().into_iter().map(|(name, _)| name.to_owned());
         let also = also.iter().map(|name| (*name).to_owned());
@@ -62,7 +62,7 @@ impl<'a> ParsedArguments<'a> {
         ArgumentSyntaxError::new(format!("the tool has no argument `{key}`"), hint)
     }
 
-    /// Tells whether a key can stand alone, and whether the word behind it is its value all the same.
+    /// Returns `true` if the key stands alone, so that the `next` word is not its value.
     pub(super) fn is_flag(found: &ResolvedKey<'_>, next: Option<&str>) -> bool {
         let types = found.place.types();
         let is_value = |next: &str| match next {
@@ -76,11 +76,11 @@ impl<'a> ParsedArguments<'a> {
         types.boolean && !next.is_some_and(is_value)
     }
 
-    /// Adds a value that is written as `text`.
+    /// Adds the value that `text` stands for.
     ///
     /// # Errors
     ///
-    /// [`ArgumentSyntaxError`] when it cannot be one, or is there already.
+    /// [`ArgumentSyntaxError`] when `text` does not fit the schema, or a value is present.
     pub(super) fn add(
         &mut self,
         key: &str,
@@ -116,11 +116,11 @@ impl<'a> ParsedArguments<'a> {
         })
     }
 
-    /// Adds a switch.
+    /// Sets a boolean argument.
     ///
     /// # Errors
     ///
-    /// [`ArgumentSyntaxError`] when it is none, or is there already.
+    /// [`ArgumentSyntaxError`] when the argument is not a boolean, or has a value already.
     pub(super) fn switch(
         &mut self,
         key: &str,
@@ -137,7 +137,7 @@ impl<'a> ParsedArguments<'a> {
         self.put(key, found, |old| old.is_none().then_some(Value::Bool(is_on)))
     }
 
-    /// Puts what `change` makes of the value that is there; nothing means that there is one already.
+    /// Stores the value that `change` returns for the present one; `None` means "given twice".
     fn put(
         &mut self,
         key: &str,
@@ -160,7 +160,7 @@ impl<'a> ParsedArguments<'a> {
     }
 }
 
-/// Tells whether a word is meant as a key: `--key`.
+/// Returns `true` if a word has the form of a key: `--key`.
 pub(super) fn is_key(word: &str) -> bool {
     word.strip_prefix("--")
         .is_some_and(|name| name.starts_with(|it: char| it.is_alphanumeric() || it == '_'))
@@ -177,7 +177,7 @@ fn resolve<'a>(place: SchemaCursor<'a>, key: &str, is_outermost: bool) -> Option
     if let Some((name, place)) = member(place, key) {
         return Some(ResolvedKey { path: vec![name.to_owned()], place, is_named: true });
     }
-    // The longest name first: a name may have dots of its own.
+    // The longest name comes first, because a name may contain dots itself.
     for (dot, _) in key.rmatch_indices('.') {
         let inside = |(name, place)| {
             let mut found = resolve(place, &key[dot + 1..], false)?;
@@ -199,7 +199,7 @@ fn resolve<'a>(place: SchemaCursor<'a>, key: &str, is_outermost: bool) -> Option
     }
 }
 
-/// Finds a property by its name, or by one that differs only in how words are joined.
+/// Finds a property by its name, ignoring case, `-` and `_` if no name is equal.
 fn member<'a>(place: SchemaCursor<'a>, name: &str) -> Option<(&'a str, SchemaCursor<'a>)> {
     let properties = place.properties();
     let exact = properties.iter().find(|(known, _)| *known == name);
@@ -210,6 +210,6 @@ fn member<'a>(place: SchemaCursor<'a>, name: &str) -> Option<(&'a str, SchemaCur
     let wanted = plain(name);
     let mut alike = properties.into_iter().filter(|(known, _)| plain(known) == wanted);
     let first = alike.next()?;
-    // Of two that are alike none was named.
+    // If two names match, neither is chosen.
     alike.next().is_none().then_some(first)
 }

@@ -1,4 +1,4 @@
-//! What stands behind the tool on the command line: its arguments, and options of ours. Pure.
+//! The words after the tool on the command line: its arguments, and options of metamcp. Pure.
 
 use std::path::PathBuf;
 
@@ -10,45 +10,45 @@ use super::{
 };
 use crate::config::duration;
 
-/// Where the arguments come from.
+/// The source of the arguments.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum ArgumentSource {
-    /// They are none.
+    /// No arguments.
     Nothing,
     /// JSON on the command line.
     Json(String),
-    /// A file with JSON.
+    /// The path of a JSON file.
     File(PathBuf),
     /// JSON on standard input.
     Stdin,
-    /// `--key value`.
+    /// Words of the form `--key value`.
     Keys(Map<String, Value>),
 }
 
-/// What somebody wants to know of a tool before it is called.
+/// The request that the words make: a call, or help on its arguments.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum HelpRequest {
-    /// The tool is called.
+    /// Call the tool.
     Call(ArgumentSource),
-    /// Its arguments are shown.
+    /// Show the arguments of the tool.
     Help,
 }
 
-/// Our options without and with a value.
+/// The options of metamcp without and with a value.
 const SWITCHES: [&str; 4] = ["json", "dry-run", "async", "help"];
 const VALUES: [&str; 4] = ["fields", "timeout", "file", "socket"];
 
-/// Tells whether the words can be understood only with the schema of the tool.
+/// Returns `true` if the words can be understood only with the schema of the tool.
 pub(super) fn needs_schema(words: &[String]) -> bool {
     words.first().is_some_and(|first| first.starts_with('-') && first != "-")
 }
 
-/// Reads the words. Those before the tool are in `ours` already; what the tool has an argument for is
-/// the tool's.
+/// Reads the words. `ours` holds the options before the tool already; a key that the tool declares
+/// as an argument belongs to the tool.
 ///
 /// # Errors
 ///
-/// [`ArgumentSyntaxError`] when a word is not understood.
+/// [`ArgumentSyntaxError`] when a word cannot be parsed.
 pub(super) fn read(
     words: &[String],
     schema: &Value,
@@ -77,9 +77,9 @@ pub(super) fn read(
             Some((key, value)) => (key, Some(value)),
             None => (name, None),
         };
-        // What a tool only might take is ours.
+        // A key that the tool permits but does not declare is an option of metamcp.
         let is_ours = SWITCHES.contains(&key) || VALUES.contains(&key);
-        // Next to JSON there are no keys. The socket is needed before the tool is known.
+        // Keys cannot be combined with JSON. The socket is needed before the schema is known.
         let is_open = source.is_none() && key != "socket";
         let found = if is_open { arguments.find(key) } else { None };
         if source.is_some() && !is_ours {
@@ -165,11 +165,11 @@ fn lacking(key: &str) -> ArgumentSyntaxError {
     ArgumentSyntaxError::new(format!("`--{key}` needs a value"), hint)
 }
 
-/// Reads a duration: with a unit, or a number of milliseconds. Source: seed 001 has the latter.
+/// Parses a duration with a unit, or a number of milliseconds.
 ///
 /// # Errors
 ///
-/// A sentence that says what was expected.
+/// A sentence that describes the expected form.
 pub(super) fn milliseconds(text: &str) -> Result<u64, String> {
     if let Ok(number) = text.parse::<u64>() {
         return if number == 0 { Err("0 is no time".to_owned()) } else { Ok(number) };

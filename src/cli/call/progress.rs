@@ -1,4 +1,4 @@
-//! How far a call has come, on one line of the terminal that is written again and again.
+//! The progress of a call, redrawn on one line of the terminal.
 
 use serde::Deserialize;
 
@@ -7,7 +7,7 @@ use crate::cli::{
     terminal::{self, cut, escape, width},
 };
 
-/// What a tool says of its progress.
+/// The progress that a tool reports.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(super) struct ProgressDisplay {
     progress: f64,
@@ -15,37 +15,37 @@ pub(super) struct ProgressDisplay {
     message: Option<String>,
 }
 
-/// The line. Where standard error is no terminal, there is none.
+/// The progress line. Nothing is drawn if standard error is not a terminal.
 #[derive(Debug)]
 pub(super) struct ProgressLine {
     is_watched: bool,
     is_drawn: bool,
 }
 
-/// Begins the line anew: to its start, and nothing on it.
+/// The escape sequence that clears the line and returns to its start.
 const CLEAR: &str = "\r\x1b[2K";
 
-/// How wide the bar is, in columns. Ours.
+/// The width of the bar, in columns.
 const BAR_COLUMNS: usize = 24;
 
 impl ProgressLine {
-    /// Returns a line that is not drawn yet.
+    /// Returns a line that is not yet drawn.
     pub(super) fn new() -> Self {
         Self { is_watched: terminal::is_watched(), is_drawn: false }
     }
 
-    /// Draws what a notification of progress says, given as JSON text.
+    /// Draws the progress of a notification, given as JSON text.
     pub(super) fn draw(&mut self, params: &str) {
         let Ok(progress) = serde_json::from_str::<ProgressDisplay>(params) else { return };
         if self.is_watched {
             self.is_drawn = true;
-            // One column is left, in which some terminals would break the line.
+            // The last column stays empty, because some terminals would wrap the line there.
             let columns = terminal::error_width().saturating_sub(1);
             output::complain(&format!("{CLEAR}{}", line(&progress, columns)));
         }
     }
 
-    /// Takes the line away, before anything else is printed.
+    /// Erases the line, before other output.
     pub(super) fn clear(&mut self) {
         if std::mem::take(&mut self.is_drawn) {
             output::complain(CLEAR);
@@ -59,13 +59,13 @@ impl Drop for ProgressLine {
     }
 }
 
-/// Returns the line: a bar where the end is known, else a counter.
+/// Returns the line: a bar if the total is known, else a counter.
 fn line(progress: &ProgressDisplay, columns: usize) -> String {
     let done = progress.progress;
     let mut line = match progress.total.filter(|total| *total > 0.0) {
         Some(total) => {
             let part = (done / total).clamp(0.0, 1.0);
-            // Between 0 and 1, so the product is between 0 and the factor.
+            // The factor is between 0 and 1, so the bar is never longer than its width.
             let full =
                 (0..BAR_COLUMNS).filter(|at| (*at as f64) < part * BAR_COLUMNS as f64).count();
             let bar = format!("{}{}", "█".repeat(full), "░".repeat(BAR_COLUMNS - full));
@@ -81,7 +81,7 @@ fn line(progress: &ProgressDisplay, columns: usize) -> String {
     cut(&line, columns)
 }
 
-/// Returns a number without more digits than say something.
+/// Returns a number with at most two decimals and without trailing zeros.
 fn round(number: f64) -> String {
     let text = format!("{number:.2}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

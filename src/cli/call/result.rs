@@ -1,22 +1,22 @@
-//! The result of a tool as people read it.
+//! The result of a tool in readable form.
 
 use serde_json::Value;
 
 use crate::cli::{output, quantity, terminal::escape};
 
-/// A part of what is printed.
+/// One part of the printed result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::cli) enum OutputPart {
-    /// A text of the server, to be printed as it is.
+    /// A text of the server, printed unchanged.
     Text(String),
-    /// A line of ours about what cannot be shown.
+    /// A line that stands for content that cannot be shown.
     Line(String),
-    /// JSON text, to be indented.
+    /// JSON text, printed with indentation.
     Json(String),
 }
 
-/// Returns what is printed of a result: its texts, a line about each other block, and the structured
-/// value where there is no text.
+/// Returns the printed parts of a result: its texts, one line for each other block, and the
+/// structured value if there is no text.
 pub(in crate::cli) fn parts(result: &Value) -> Vec<OutputPart> {
     let blocks = result["content"].as_array().map(Vec::as_slice).unwrap_or_default();
     let mut parts: Vec<OutputPart> = blocks.iter().map(block).collect();
@@ -27,7 +27,7 @@ pub(in crate::cli) fn parts(result: &Value) -> Vec<OutputPart> {
     parts
 }
 
-/// Returns what is printed of one block of content.
+/// Returns the printed part for one content block.
 pub(in crate::cli) fn block(block: &Value) -> OutputPart {
     let text = |name: &str| escape(block[name].as_str().unwrap_or_default());
     match block["type"].as_str() {
@@ -45,7 +45,7 @@ pub(in crate::cli) fn block(block: &Value) -> OutputPart {
     }
 }
 
-/// Returns what is printed of the contents of a resource within other content.
+/// Returns the printed part for an embedded resource.
 fn contents(resource: &Value) -> OutputPart {
     let [uri, mime_type] =
         ["uri", "mimeType"].map(|name| escape(resource[name].as_str().unwrap_or_default()));
@@ -57,7 +57,7 @@ fn contents(resource: &Value) -> OutputPart {
     OutputPart::Line(format!("[resource {uri},{kind} {size}]"))
 }
 
-/// Returns the size of what is encoded in base64.
+/// Returns the decoded size of base64 data.
 pub(in crate::cli) fn encoded_size(data: &Value) -> String {
     let text = data.as_str().unwrap_or_default();
     let n_characters = text.trim_end_matches('=').len() as u64;

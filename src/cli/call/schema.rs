@@ -1,10 +1,10 @@
-//! What the schema of a tool says about its arguments, as far as a command line needs it.
+//! The parts of a tool's input schema that the command line uses.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-/// A place in a schema. What it says is looked for in all its forms: behind references, and in every
+/// A place in a schema. A lookup searches all forms of the place: referenced schemas, and every
 /// part of a union.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::cli) struct SchemaCursor<'a> {
@@ -23,26 +23,26 @@ pub(in crate::cli) struct ValueTypes {
     pub(in crate::cli) integer: bool,
     /// Any number.
     pub(in crate::cli) number: bool,
-    /// A text.
+    /// A string.
     pub(in crate::cli) string: bool,
     /// A list.
     pub(in crate::cli) array: bool,
-    /// Members by name.
+    /// An object.
     pub(in crate::cli) object: bool,
 }
 
-/// How many forms of one place are looked at, and how many references and unions deep. Ours: beyond
-/// what a person would give on a command line; a schema may refer to itself.
+/// The largest number of forms of one place, and the largest depth of references and unions. A
+/// schema may refer to itself; these bounds exceed any arguments typed by hand.
 const FORMS_MAX: usize = 64;
 const FORM_DEPTH_MAX: usize = 16;
 
 impl<'a> SchemaCursor<'a> {
-    /// Returns the whole schema.
+    /// Returns the root of the schema.
     pub(in crate::cli) fn root(schema: &'a Value) -> Self {
         Self { root: schema, here: schema }
     }
 
-    /// Returns the properties that have a name.
+    /// Returns the declared properties.
     pub(in crate::cli) fn properties(self) -> Vec<(&'a str, Self)> {
         let mut seen = BTreeSet::new();
         self.members("properties")
@@ -51,14 +51,14 @@ impl<'a> SchemaCursor<'a> {
             .collect()
     }
 
-    /// Returns the names of the properties that must be there.
+    /// Returns the names of the required properties.
     pub(in crate::cli) fn required(self) -> BTreeSet<&'a str> {
-        // What one part of a union wants is not wanted by all.
+        // A property that one part of a union requires is not required by all parts.
         let named = self.here["required"].as_array().into_iter().flatten();
         named.filter_map(Value::as_str).collect()
     }
 
-    /// Returns what any other property is, where there may be others of which something is said.
+    /// Returns the schema of undeclared properties, if there is one.
     pub(in crate::cli) fn others(self) -> Option<Self> {
         let found = |form: &'a Value| {
             let patterned = form["patternProperties"].as_object();
@@ -68,7 +68,7 @@ impl<'a> SchemaCursor<'a> {
         self.forms().into_iter().find_map(found).map(|here| self.at(here))
     }
 
-    /// Tells whether it says nothing of what may be in it.
+    /// Returns `true` if the schema does not restrict its members.
     pub(in crate::cli) fn is_open(self) -> bool {
         let is_open = |form: &&Value| {
             form["additionalProperties"] != false && form.get("patternProperties").is_none()
@@ -76,13 +76,13 @@ impl<'a> SchemaCursor<'a> {
         self.members("properties").next().is_none() && self.forms().iter().all(is_open)
     }
 
-    /// Returns what the items of a list are.
+    /// Returns the schema of the items of a list.
     pub(in crate::cli) fn items(self) -> Option<Self> {
         let found = |form: &'a Value| form.get("items").filter(|items| items.is_object());
         self.forms().into_iter().find_map(found).map(|here| self.at(here))
     }
 
-    /// Returns the values that it may have, where they are listed.
+    /// Returns the allowed values, if the schema lists them.
     pub(in crate::cli) fn values(self) -> Vec<&'a Value> {
         let mut values: Vec<&Value> = Vec::new();
         for form in self.forms() {
@@ -92,7 +92,7 @@ impl<'a> SchemaCursor<'a> {
         values
     }
 
-    /// Tells whether it may have no value but those that are listed.
+    /// Returns `true` if only the listed values are allowed.
     pub(in crate::cli) fn is_listed(self) -> bool {
         let is_listed = |form: &Value| form.get("enum").or(form.get("const")).is_some();
         let forms = self.forms();
@@ -100,12 +100,12 @@ impl<'a> SchemaCursor<'a> {
             && forms.iter().all(|form| is_listed(form) || form.get("type").is_none())
     }
 
-    /// Returns the first value of a keyword that one of its forms has.
+    /// Returns the first value of a keyword among the forms.
     pub(in crate::cli) fn keyword(self, name: &str) -> Option<&'a Value> {
         self.forms().into_iter().find_map(|form| form.get(name))
     }
 
-    /// Returns the types that a value may have; all of them where nothing is said.
+    /// Returns the types that a value may have, or all types if the schema declares none.
     pub(in crate::cli) fn types(self) -> ValueTypes {
         let mut types = ValueTypes::default();
         for form in self.forms() {
@@ -134,7 +134,7 @@ impl<'a> SchemaCursor<'a> {
         objects.flat_map(Map::iter)
     }
 
-    /// Returns the schema itself and what it refers to or is made of.
+    /// Returns this schema and the schemas that it refers to or combines.
     fn forms(self) -> Vec<&'a Value> {
         let mut forms = Vec::new();
         self.collect(self.here, FORM_DEPTH_MAX, &mut forms);
@@ -146,7 +146,7 @@ impl<'a> SchemaCursor<'a> {
             return;
         }
         forms.push(here);
-        // Only a reference within the schema can be followed: `#/$defs/Name`.
+        // Only a reference within the schema can be resolved: `#/$defs/Name`.
         let pointer = here["$ref"].as_str().and_then(|reference| reference.strip_prefix('#'));
         if let Some(found) = pointer.and_then(|pointer| self.root.pointer(pointer)) {
             self.collect(found, depth - 1, forms);
@@ -160,7 +160,7 @@ impl<'a> SchemaCursor<'a> {
 }
 
 impl ValueTypes {
-    /// Everything.
+    /// All types.
     pub(in crate::cli) const ANY: Self = Self {
         null: true,
         boolean: true,
@@ -171,7 +171,7 @@ impl ValueTypes {
         object: true,
     };
 
-    /// Returns their names.
+    /// Returns the names of the types.
     pub(in crate::cli) fn names(self) -> Vec<&'static str> {
         if self == Self::ANY {
             return vec!["any"];

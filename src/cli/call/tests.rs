@@ -46,7 +46,7 @@ fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
-/// Reads words and returns the arguments, or what is wrong.
+/// Reads words and returns the arguments, or the error and its hint.
 fn arguments(given: &[&str]) -> Result<Value, String> {
     let mut ours = Options::default();
     match read(&words(given), &schema(), &mut ours) {

@@ -1,15 +1,15 @@
-//! The value that a word of the command line stands for.
+//! The conversion of a command-line word to a JSON value.
 
 use serde_json::Value;
 
 use super::schema::{SchemaCursor, ValueTypes};
 
-/// Returns the value that `text` stands for where the schema is `place`: one of those that are listed,
-/// else whatever it can be read as, a text last of all.
+/// Returns the value that `text` stands for under the schema `place`: one of the listed values,
+/// else the JSON value that it spells, else a string.
 ///
 /// # Errors
 ///
-/// What was expected instead, as it follows "expected".
+/// The expected form, as it follows the word "expected".
 pub(super) fn convert(place: SchemaCursor<'_>, text: &str) -> Result<Value, String> {
     let listed = place.values();
     if let Some(found) = listed.iter().find(|value| spelled(value) == text) {
@@ -27,7 +27,7 @@ pub(super) fn convert(place: SchemaCursor<'_>, text: &str) -> Result<Value, Stri
         Value::Number(number) => types.number || (types.integer && is_whole(number)),
         Value::Array(_) => types.array,
         Value::Object(_) => types.object,
-        // A text is written without quotes where it must be one.
+        // A string that the schema asks for is written without quotes.
         Value::String(_) => types == ValueTypes::ANY,
     };
     match read.filter(is_possible) {
@@ -37,12 +37,12 @@ pub(super) fn convert(place: SchemaCursor<'_>, text: &str) -> Result<Value, Stri
     }
 }
 
-/// Tells whether a number has no fraction, as `5` and `5.0` have none.
+/// Returns `true` if a number has no fraction, such as `5` and `5.0`.
 fn is_whole(number: &serde_json::Number) -> bool {
     !number.is_f64() || number.as_f64().is_some_and(|number| number.fract() == 0.0)
 }
 
-/// Returns a value as it is written on a command line.
+/// Returns a value as written on the command line.
 pub(in crate::cli) fn spelled(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

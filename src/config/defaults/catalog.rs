@@ -1,102 +1,101 @@
-//! Lists of servers: how they are read, kept on the disk and searched.
+//! Bounds on reading the lists of servers, keeping them on disk and searching them.
 
 use std::time::Duration;
 
-/// For how long a list is good at least whose server says for how long, and does not say when it
-/// changes: one that names no time at all would be asked at every step of every client. Ours.
+/// The shortest validity of a list whose server sets one and does not announce changes. With a
+/// validity of zero, every step of every client would read the list.
 pub const LIST_TTL_MIN: Duration = Duration::from_secs(10);
 
-/// How long the merged lists wait for servers that are still starting; clients are told to read them
-/// again when one comes later. Below the 5 s after which Claude Code gives a list up. Ours.
+/// The time that the merged lists wait for servers that are still starting. Clients are notified if
+/// one comes later. It is below the 5 s after which Claude Code gives up a list.
 pub const LIST_PATIENCE: Duration = Duration::from_secs(4);
 
-/// How long a search waits for servers that are still starting and whose name, or what is known of
-/// them, has a word of the request. Ours: a third of the 60 s for which the SDKs of clients wait for a
-/// call.
+/// The time that a search waits for servers that are still starting, if their name or profile has a
+/// word of the query. It is a third of the 60 s that the SDKs of clients wait for a call.
 pub const SEARCH_PATIENCE: Duration = Duration::from_secs(20);
 
-/// The largest confidence that a search tells while servers are still being read, of 1. Ours: half
-/// sure, as what fits better may be in one of them.
+/// The largest confidence, of 1, that a search reports while servers are still being read. A better
+/// match may be in one of them.
 pub const CONFIDENCE_MAX_UNREAD: f64 = 0.5;
 
-/// How long a notice of a server that its list has changed waits for more of the same, until the list
-/// is read, so that a burst of them costs one look. Ours.
+/// The time from a server's notice of a changed list to the read of the list, so that a burst of
+/// notices causes one read.
 pub const NOTICE_WINDOW: Duration = Duration::from_millis(100);
 
-/// How many pages of one list are read. Ours: a server that echoes the cursor would loop.
+/// The largest number of pages that are read of one list. A server that repeats the cursor would
+/// loop.
 pub const LIST_PAGES_MAX: usize = 200;
 
-/// How many items a page of a merged list has at most. Ours: some clients read the first page alone,
-/// and none can do with more tools than that.
+/// The largest number of items on a page of a merged list. Some clients read the first page only,
+/// and none can use more tools than that.
 pub const LIST_PAGE_ITEMS: usize = 1000;
 
-/// How many items a list may have that is read from the disk cache. Ours: ten times the tools of the
-/// largest server that was seen, and no more than the pages of a list that is read.
+/// The largest number of items of a list from the disk cache: ten times the tools of the largest
+/// known server, and no more than the pages of a list that is read.
 pub const CACHED_ITEMS_MAX: usize = 10_000;
 
-/// How large the file of one server in the disk cache may be, in bytes. Ours: a tool takes about a
-/// kilobyte, so this is thousands of them; a file that is larger was not written by us.
+/// The largest file of one server in the disk cache, in bytes. A tool takes about a kilobyte, so
+/// this holds thousands of them; metamcp writes no larger file.
 pub const CACHE_FILE_BYTES_MAX: usize = 16 << 20;
 
-/// How long a stop waits for lists that are being read, so that they are known at the next start. Ours: a
-/// list of a server that is there takes milliseconds.
+/// The time that a stop waits for lists that are being read, so that the next start has them.
+/// Reading a list from a connected server takes milliseconds.
 pub const LAST_READS_PATIENCE: Duration = Duration::from_secs(1);
 
-/// How long a change waits for more of the same server before it is written to the disk cache. Ours:
-/// the lists of a server are read one after the other, and nobody waits for the disk.
+/// The time that a change waits for others of the same server before it is written to the disk
+/// cache. The lists of a server are read one after the other, and no request waits for the disk.
 pub const CACHE_WRITE_WINDOW: Duration = Duration::from_millis(250);
 
-/// How long the file of a server in the disk cache stays as it was written at least. Ours: a list that
-/// is another one at each look must not keep the disk busy, and after a restart its server is asked.
+/// The shortest time between two writes of a server's file in the disk cache. A list that differs
+/// at each read must not keep the disk busy, and a restart asks the server again.
 pub const CACHE_WRITE_PAUSE: Duration = Duration::from_secs(10);
 
-/// How long the start waits for the disk cache. Ours: reading hundreds of files takes a few
-/// milliseconds, and a disk that hangs must not keep the service from starting.
+/// The time that the start waits for the disk cache. Reading hundreds of files takes a few
+/// milliseconds, and a disk that hangs must not prevent the start.
 pub const CACHE_READ_PATIENCE: Duration = Duration::from_secs(2);
 
-/// How old a draft in the disk cache is that nobody finishes any more. Ours: one takes milliseconds.
+/// The age at which a draft in the disk cache is abandoned. Writing one takes milliseconds.
 pub const CACHE_DRAFT_AGE: Duration = Duration::from_secs(60 * 60);
 
-/// How many definitions of a list the log names that are other ones than before. Ours: a server that
-/// writes all of them anew fills no journal.
+/// The largest number of changed definitions of a list that the log names. A server that rewrites
+/// all of them must not fill the journal.
 pub const ALTERED_MAX: usize = 20;
 
-/// How much of what a server says of itself belongs to what is searched, in bytes. Ours: clients cut
-/// instructions at 2 KB.
+/// The searched part of a server's description of itself, in bytes. Clients cut instructions at 2
+/// KB.
 pub const ABOUT_BYTES_MAX: usize = 4096;
 
-/// How long a search waits for a snapshot with the last change in it before it makes do with the one
-/// before. Ours: one of 10,000 tools takes less than a second.
+/// The time that a search waits for a snapshot with the last change before it uses the previous
+/// one. A snapshot of 10,000 tools takes less than a second.
 pub const SNAPSHOT_PATIENCE: Duration = Duration::from_secs(2);
 
-/// How long a request waits for the first snapshot of the catalog. Ours: without it nothing is found,
-/// and 10,000 tools are indexed within it on the slowest host.
+/// The time that a request waits for the first snapshot of the catalog. Without it nothing is
+/// found, and the slowest host indexes 10,000 tools in this time.
 pub const FIRST_SNAPSHOT_PATIENCE: Duration = Duration::from_secs(20);
 
-/// How many threads read the files and the words of all servers after a start. Ours: what takes longer
-/// then is to put the words together, which one thread does.
+/// The largest number of threads that read the files and words of all servers after a start. With
+/// more, most of the time goes into merging the words on one thread.
 pub const START_THREADS_MAX: usize = 4;
 
-/// How old a list may be that is used, of a server that does not say when it changes, or of one whose
-/// lists are not read with each connection, since each request may have one of its own. Source: the
-/// `stale_after` of the metatools.
+/// The largest age of a list that is used, if its server does not announce changes. It also applies
+/// if lists are not read with each connection, because each request may have its own.
 pub const REFRESH_AFTER: Duration = Duration::from_secs(15 * 60);
 
-/// How long a server is left alone after a list could not be read that nobody had asked for, and how
-/// often at most all of them are looked at for lists that are too old. Ours.
+/// The pause after a list could not be read in the background. It is also the shortest time between
+/// two checks of all servers for lists that are too old.
 pub const REFRESH_PAUSE: Duration = Duration::from_secs(60);
 
-/// The largest number of servers that are primed at a time. Ours: the start of a child takes a second of
+/// The largest number of servers that are primed at a time. The start of a child takes a second of
 /// one or two cores, and requests of clients come first.
 pub const PRIMED_AT_ONCE: usize = 2;
 
-/// The pause between two looks for room in the pool to prime another server. Ours.
+/// The pause between two checks for room in the pool to prime another server.
 pub const PRIME_PAUSE: Duration = Duration::from_secs(1);
 
-/// The longest wait of a list notice during a cold start. Ours: as long as a search waits for servers
+/// The longest wait of a list notice during a cold start: as long as a search waits for servers
 /// that are starting.
 pub const COLD_START_MAX: Duration = SEARCH_PATIENCE;
 
-/// The time without a server that connects for the first time after which a cold start ends. Ours: it is
-/// enough to read the lists of the last one.
+/// The time without a first connect of a server after which a cold start ends. It is enough to read
+/// the lists of the last one.
 pub const COLD_START_QUIET: Duration = Duration::from_secs(1);

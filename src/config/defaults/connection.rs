@@ -1,144 +1,143 @@
-//! Connections to servers: how they are made, watched and ended, and what may wait on them.
+//! Bounds of connections to servers: their start, liveness, end and queues.
 
 use std::time::Duration;
 
-/// How long a server may take from being started to the end of its handshake.
-/// Long, because `npx` and `uvx` may fetch a package first. Ours.
+/// The longest time from the start of a server to the end of its handshake. `npx` and `uvx` may
+/// download a package first.
 pub const START_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How long a TCP connection to an upstream may take to be made. Ours.
+/// The longest time to open a TCP connection to an upstream.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// After how long an upstream that has taken no TCP connection counts as not there, for a start and
-/// for lists, while the attempt goes on. Ours: less than the second that it may hold up a start;
-/// longer than a round trip to anywhere, and than any look-up of a name that is answered.
+/// The time after which an upstream without a TCP connection counts as absent for a start and for
+/// lists, while the attempt continues. It is less than the second that an upstream may delay a
+/// start. It is longer than a round trip to anywhere, and than any look-up of a name that is
+/// answered.
 pub const CONNECT_NOTICED_AFTER: Duration = Duration::from_millis(750);
 
-/// How long an upstream that is not there is waited for before requests for it fail, counted from
-/// the beginning of its absence: a restart costs patience and no error. Ours: longer than a
-/// server takes to start again, shorter than any client waits.
+/// The time after the beginning of an upstream's absence at which requests for it fail. So a
+/// restart of the upstream causes a delay and no error. It is longer than a server takes to start
+/// again, and shorter than any client waits.
 pub const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
 
-/// The first and the longest pause between attempts while there is patience. Ours.
+/// The first and the longest pause between attempts in this time.
 pub const CONNECT_PAUSE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
 
-/// How long a TCP connection to an upstream may be silent before TCP asks whether anybody is
-/// there. Ours: below the minutes after which firewalls forget a connection.
+/// The silence on a TCP connection to an upstream after which TCP probes the other end. It is below
+/// the minutes after which firewalls forget a connection.
 pub const UPSTREAM_TCP_PROBE_AFTER: Duration = Duration::from_secs(30);
 
-/// How often TCP asks again. Ours.
+/// The interval between probes.
 pub const UPSTREAM_TCP_PROBE_INTERVAL: Duration = Duration::from_secs(10);
 
-/// How often TCP asks in vain before the connection is broken. Ours.
+/// The number of unanswered probes after which the connection is broken.
 pub const UPSTREAM_TCP_PROBES: u32 = 3;
 
-/// How long what was sent to an upstream may stay unacknowledged by its system before the
-/// connection is broken. Ours: as long as the probes take.
+/// The time that data sent to an upstream may stay unacknowledged before the connection is broken:
+/// as long as the probes take.
 pub const UPSTREAM_TCP_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How long an idle TCP connection to an upstream is kept. Below the 5 s after which Node and
-/// uvicorn close theirs: a request on one that is being closed would be lost.
+/// The time that an idle TCP connection to an upstream is kept. It is below the 5 s after which
+/// Node and uvicorn close theirs: a request on a closing connection would be lost.
 pub const UPSTREAM_IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// How long a server may leave `server/discover` unanswered until `initialize` is sent as well.
-/// Ours: longer than most take to start, of which nothing is lost for those that take longer, and
-/// shorter than clients wait for a list. One that answers to nothing but `initialize` costs its
-/// clients this much, once.
+/// The time that a server may leave `server/discover` unanswered before `initialize` is sent too.
+/// It is longer than most servers take to start, and slower servers lose nothing. It is shorter
+/// than clients wait for a list. A server that answers `initialize` only delays its clients this
+/// long, once.
 pub const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long the answer to `server/discover` is waited for after `initialize` was answered first.
-/// Ours: servers that answer several requests at a time are done with both by then.
+/// The time to wait for the answer to `server/discover` after that to `initialize` came first. A
+/// server that answers several requests at a time has answered both by then.
 pub const PROBE_GRACE: Duration = Duration::from_millis(250);
 
-/// How long a server that refused `server/discover` is believed to know nothing of it, so that one
-/// that has been replaced behind its address, or by its package, is seen. Ours.
+/// The time after which a server that refused `server/discover` is asked again. So metamcp notices
+/// a replacement behind its address or in its package.
 pub const LEGACY_BELIEVED: Duration = Duration::from_secs(60 * 60);
 
-/// How long all lists of an upstream together may take that are read before its first request.
-/// Bounded, because some start their own servers only then. Source: seed 003, "pre-warm"; the
-/// number is ours.
+/// The longest time to read all lists of an upstream before its first request. Some upstreams start
+/// their own servers only then.
 pub const WARM_UP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a server may be silent before it is pinged. Source: seed 001, `healthCheckInterval`.
+/// The silence of a server after which it is pinged.
 pub const HEALTH_INTERVAL: Duration = Duration::from_secs(30);
 
-/// The same for an upstream. Source: seed 003, PIN-14.
+/// The same for an upstream.
 pub const HEALTH_INTERVAL_UPSTREAM: Duration = Duration::from_secs(20);
 
-/// How many messages without an answer among them show that a server works. Ours: more than any tool
-/// reports of its progress; a server that floods and answers nothing is found by pings.
+/// The messages without an answer among them that count as signs of life. No tool reports as much
+/// progress; pings find a server that floods and answers nothing.
 pub const UNANSWERED_MESSAGES_MAX: u32 = 10_000;
 
-/// How long a server may take to answer a ping. Source: seed 001, `healthCheckTimeout`.
+/// The time that a server may take to answer a ping.
 pub const HEALTH_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How many pings in a row a server leaves unanswered before it is given up. Source: seed 001,
-/// "threshold 3".
+/// The number of unanswered pings in a row after which a server is given up.
 pub const HEALTH_FAILURES: u32 = 3;
 
-/// The largest `failures`: with the default interval, a server hangs for an hour by then. Ours.
+/// The largest `failures`. With the default interval, a server has hung for an hour by then.
 pub const HEALTH_FAILURES_MAX: u32 = 100;
 
-/// How long an upstream that refuses a POST may take to name the address for messages, as those
-/// of protocol version 2024-11-05 do at once. Ours.
+/// The time that an upstream that refuses a POST may take to name the address for messages. Those
+/// of protocol version 2024-11-05 do so at once.
 pub const ENDPOINT_PATIENCE: Duration = Duration::from_secs(5);
 
-/// The first and the longest pause before an upstream's event stream is opened again; one that
-/// the upstream asks for is kept up to the longest. Ours: the SDKs have 1 s to 30 s.
+/// The first and the longest pause before an upstream's event stream is opened again. A pause that
+/// the upstream asks for is kept, up to the longest. The SDKs have 1 s to 30 s.
 pub const STREAM_PAUSE: (Duration, Duration) =
     (Duration::from_millis(100), Duration::from_secs(30));
 
-/// How long an event stream must have lasted for the pauses to begin at the first one again. Ours.
+/// The time that an event stream must last before the pauses start again at the first one.
 pub const STREAM_STABLE_AFTER: Duration = Duration::from_secs(5);
 
-/// How often it is tried to go on with an answer that broke off, without an event more of it; and
-/// how often to open a stream of notices that never was there. Ours: two to three seconds of pauses.
+/// The largest number of attempts to resume a broken answer without a further event, and to open a
+/// stream of notices that never existed: two to three seconds of pauses.
 pub const STREAM_ATTEMPTS_MAX: u32 = 5;
 
-/// How long a subscription is read on after another one has taken its place. Ours: what was on its
-/// way on the TCP connection of the one when the other was acknowledged.
+/// The time that a subscription is still read after another one has replaced it. Messages may have
+/// been on its TCP connection when the other was acknowledged.
 pub const LISTEN_OVERLAP: Duration = Duration::from_millis(250);
 
-/// How many idle TCP connections to one upstream are kept. Ours.
+/// The largest number of idle TCP connections that are kept to one upstream.
 pub const UPSTREAM_IDLE_MAX: usize = 64;
 
-/// How long an upstream may take to acknowledge the end of a session. Ours: stop must not hang.
+/// The time that an upstream may take to acknowledge the end of a session. A stop must not hang.
 pub const GOODBYE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The longest line or event from a server, in bytes. Source: 16 MiB, what clients accept.
+/// The longest line or event from a server, in bytes. Source: the 16 MiB that clients accept.
 pub const MESSAGE_BYTES_MAX: usize = 16 << 20;
 
-/// How many requests may be in flight on one connection; twice as many where the rest are of accounts
-/// below their share. Ours.
+/// The largest number of requests in flight on one connection; twice as many if the rest belong to
+/// accounts below their share.
 pub const IN_FLIGHT_MAX: usize = 4096;
 
-/// How many requests may wait for room on one connection. Beyond it, the holder that has the most of
-/// them loses its newest. Ours: a quarter of what may be in flight.
+/// The largest number of requests that wait for room on one connection. Beyond it, the holder that
+/// has the most of them loses its newest. It is a quarter of the requests in flight.
 pub const IN_FLIGHT_QUEUE_MAX: usize = IN_FLIGHT_MAX / 4;
 
-/// How many answers are waited for on one connection whose clients have gone. Ours: over HTTP, each
-/// holds a TCP connection, and a process has 1,024 descriptors unless it is given more.
+/// The largest number of answers on one connection that are awaited although their clients have
+/// gone. Over HTTP, each holds a TCP connection, and a process has 1,024 descriptors by default.
 pub const DRAINING_MAX: usize = 256;
 
-/// How many messages may wait to be written to one child. Ours.
+/// The largest number of messages that wait to be written to one child.
 pub const WRITE_QUEUE: usize = 256;
 
-/// How many cancellations and answers may wait to be sent to one server; more are dropped. Ours: all
-/// requests in flight may be cancelled at once.
+/// The largest number of cancellations and answers that wait to be sent to one server; more are
+/// dropped. All requests in flight may be cancelled at once.
 pub const ASIDE_QUEUE: usize = IN_FLIGHT_MAX;
 
-/// How many notifications may wait for the client of one request; more are dropped. Ours.
+/// The largest number of notifications that wait for the client of one request; more are dropped.
 pub const NOTIFICATION_QUEUE: usize = 256;
 
-/// How long a client may pick nothing up while there is no room for more, before its request is
-/// given up. Ours: a burst is over sooner.
+/// The time that a client may read nothing while its queue is full, before its request is given up.
+/// A burst is over sooner.
 pub const OVERRUN_PATIENCE: Duration = Duration::from_secs(1);
 
-/// How much they may take together, in bytes; one alone may take more. Ours.
+/// The largest total size of these notifications, in bytes; a single one may be larger.
 pub const NOTIFICATION_BYTES_MAX: usize = 1 << 20;
 
-/// How many messages that belong to no request may wait to be handed on; more are dropped. Ours.
+/// The largest number of messages without a request that wait to be handed on; more are dropped.
 pub const ANNOUNCEMENT_QUEUE: usize = 1024;
 
-/// How long the end of an upstream's stream is waited for once the answer has come. Ours.
+/// The time to wait for the end of an upstream's stream after the answer has come.
 pub const STREAM_END: Duration = Duration::from_millis(500);

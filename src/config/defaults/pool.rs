@@ -1,52 +1,48 @@
-//! How many connections there are, and for how long.
+//! Bounds on the number and lifetime of connections.
 
 use std::time::Duration;
 
-/// The first and the longest pause before a `keep-alive` server that failed is tried again.
-/// Source: seed 001, "1, 2, 4, 8, 16 … 60 s".
+/// The first and the longest pause before a failed `keep-alive` server is tried again.
 pub const RECONNECT_PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
-/// How long a connection must have lasted for the pauses to begin at the first one again: a server
-/// that ends right after its handshake must not be started every second. Ours.
+/// The time that a connection must last before the pauses start again at the first one. A server
+/// that ends right after its handshake must not be started every second.
 pub const STABLE_AFTER: Duration = Duration::from_secs(60);
 
-/// How many connections to servers there may be, all servers together.
-/// Source: seed 000, `poolSize`.
+/// The largest number of connections to servers, all servers together.
 pub const POOL_SIZE: usize = 20;
 
-/// How many more there may be for those who have waited. Source: seed 000, `resPoolSize`.
+/// The number of further connections, for requests that have waited.
 pub const POOL_RESERVE_SIZE: usize = 0;
 
-/// How long a request waits before it may have one of the reserve. Source: seed 000,
-/// `resPoolTimeout`.
+/// The time that a request waits before it may use the reserve.
 pub const POOL_RESERVE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How many connections are kept although nobody uses them. Source: seed 000, `minPoolSize`.
+/// The number of idle connections that are kept.
 pub const POOL_MIN_SIZE: usize = 0;
 
-/// How long a connection is kept that nobody uses. Source: seed 000, `idleTimeoutMs`.
+/// The time after which an idle connection is closed.
 pub const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
-/// The largest `pool.size`, and the largest `pool.reserve_size`. Source: seed 000, `MAX_CHILDREN`.
+/// The largest `pool.size`, and the largest `pool.reserve_size`.
 pub const POOL_SIZE_MAX: usize = 1024;
 
-/// How long an `ephemeral` connection waits for another request after its last answer: clients list
-/// tools right after the handshake. Ours: a quarter of the 100 ms in which it is to be closed.
+/// The time that an `ephemeral` connection waits for another request after its last answer: clients
+/// list tools right after the handshake. It is a quarter of the 100 ms until it must be closed.
 pub const EPHEMERAL_LINGER: Duration = Duration::from_millis(25);
 
-/// How many connections an `exclusive` server has at most. Ours: each may be a process.
+/// The default of `max_connections` for an `exclusive` server. Each may be a process.
 pub const EXCLUSIVE_CONNECTIONS: usize = 4;
 
-/// How many connections a `session` server has at most. Ours: each may be a browser.
+/// The default of `max_connections` for a `session` server. Each may be a browser.
 pub const SESSION_CONNECTIONS: usize = 16;
 
-/// The largest `max_connections`: beyond it, a host runs out of processes. Ours.
+/// The largest `max_connections`. Beyond it, a host runs out of processes.
 pub const MAX_CONNECTIONS_MAX: usize = 1024;
 
-/// How long a server may take to set a log level, to have a resource watched, or to acknowledge a
-/// subscription. Ours.
+/// The time that a server may take to acknowledge a log level or a subscription.
 pub const SETTLE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How often what clients want of a session is compared with what it has, before it is left to the
-/// next change. Ours: one round is enough unless others change it meanwhile.
+/// The largest number of rounds that reconcile a connection with the demand of clients, before the
+/// next change. One round is enough unless the demand changes meanwhile.
 pub const SETTLE_ROUNDS: usize = 8;

@@ -1,39 +1,39 @@
-//! Fair shares of what is bounded, and what the bounds on descriptors follow from.
+//! Bounds of fair shares, and the split of descriptors.
 
 use std::time::Duration;
 
 use super::REQUEST_TIMEOUT;
 
-/// How long a party counts as one that uses a server after it has asked for it. Ours: as long as a
+/// The time that a party counts as a user of a server after its request for it: as long as a
 /// request that hangs lasts.
 pub const SHARE_RECENT: Duration = REQUEST_TIMEOUT;
 
-/// The time between two looks of a party that waits at a permit that is left for others. Ours.
+/// The interval at which a waiting party checks for a permit that was left for others.
 pub const SHARE_LOOK: Duration = Duration::from_secs(1);
 
-/// For how long a connection is not expected to have proved anything: it has just come. Ours: a
-/// request follows its connection within milliseconds, or a few round trips with TLS.
+/// The age up to which a new connection need not have sent anything acceptable. A request follows
+/// its connection within milliseconds, or a few round trips with TLS.
 pub const PROOF_GRACE: Duration = Duration::from_secs(1);
 
-/// How long a connection may stay on which nothing acceptable has come. Ours, from the issue of fair
-/// shares; as long as a TLS handshake may take.
+/// The time that a connection may stay without anything acceptable from its client: as long as a
+/// TLS handshake may take.
 pub const PROOF_TIMEOUT: Duration = super::HANDSHAKE_TIMEOUT;
 
-/// How long an evicted connection has for what is still being written. Ours.
+/// The time that an evicted connection has for data that is still being written.
 pub const EVICTION_PATIENCE: Duration = Duration::from_secs(2);
 
-/// One part in so many of the descriptors is for client connections, all of them together. Ours: as
-/// many are left for what they cause, and for children.
+/// The part of the descriptors for all client connections together, as a divisor. As many are left
+/// for what these connections cause, and for children.
 pub const CLIENT_DESCRIPTORS_PART: usize = 2;
 
-/// One part in so many of the client connections is kept for accounts that hold less than their
-/// share, and another one for connections on probation: probes and operators. Ours.
+/// The part of the client connections that is kept for accounts below their share, as a divisor.
+/// Another such part is for connections on probation: probes and operators.
 pub const CLIENT_RESERVE_PART: usize = 16;
 
-/// One part in so many of the client connections may be streams, which have no end. Ours: half is
+/// The part of the client connections that may be streams, which have no end, as a divisor. Half is
 /// left for requests.
 pub const STREAMS_PART: usize = 2;
 
-/// One part in so many of the descriptors is for the requests in flight on one connection over HTTP,
-/// each of which holds one. Ours.
+/// The part of the descriptors for the requests in flight on one connection over HTTP, as a
+/// divisor. Each of these requests holds one.
 pub const IN_FLIGHT_DESCRIPTORS_PART: usize = 4;

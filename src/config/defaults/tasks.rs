@@ -1,56 +1,54 @@
-//! Calls that go on by themselves.
+//! Bounds of calls that continue without their caller.
 
 use std::time::Duration;
 
 use super::MESSAGE_BYTES_MAX;
 
-/// How long a finished task and its result are kept. Source: seed 001, one hour.
+/// The time that a finished task and its result are kept.
 pub const TASK_EXPIRY: Duration = Duration::from_secs(60 * 60);
 
-/// The shortest expiry that can be declared. Ours: somebody has to read the result.
+/// The shortest expiry that can be declared. The caller needs time to read the result.
 pub const TASK_EXPIRY_MIN: Duration = Duration::from_secs(60);
 
-/// How many such calls run at a time. Ours: each is a request that nobody waits for, and a shared
-/// server has others to answer.
+/// The largest number of such calls that run at a time. No client waits for them, and a shared
+/// server has other requests to answer.
 pub const TASKS_RUNNING_MAX: usize = 64;
 
-/// How many of them are known, those that have ended included; the oldest of these make room. Ours:
-/// more than anybody reads.
+/// The largest number of them, including ended ones; the oldest of these are removed. It is more
+/// than a person reads.
 pub const TASKS_MAX: usize = 512;
 
-/// How large the outcomes of those that have ended may be together, in bytes. Ours: as for the results
-/// that are kept for clients; one may be as large as a message.
+/// The largest total size of the outcomes of ended ones, in bytes. It is that of the results kept
+/// for clients; one may be as large as a message.
 pub const TASKS_BYTES_MAX: usize = 64 << 20;
 
-/// The largest file of one of them, in bytes: an outcome, escaped as a string of JSON, and what is
-/// known of the call. Ours: text doubles at most, but for control characters.
+/// The largest file of one of them, in bytes: an outcome, escaped as a JSON string, and the data
+/// about the call. Text doubles at most, except control characters.
 pub const TASK_FILE_BYTES_MAX: usize = 2 * MESSAGE_BYTES_MAX + (64 << 10);
 
-/// How many files that cannot be read are set aside; further ones are removed. Ours.
+/// The largest number of unreadable files that are set aside; further ones are removed.
 pub const TASK_FILES_BROKEN_MAX: usize = 16;
 
-/// For how long such a call may run when its caller does not say it. Ours: nobody waits, so only one
-/// that hangs for ever has to be cut off.
+/// The time that such a call may run if its caller does not set it. No client waits, so only a call
+/// that hangs for ever must be cut off.
 pub const TASK_PATIENCE: Duration = Duration::from_secs(3600);
 
-/// The longest time that its caller may give it. Ours.
+/// The longest time that its caller may set.
 pub const TASK_PATIENCE_MAX: Duration = Duration::from_secs(24 * 3600);
 
-/// How long to wait before a server is asked again for a task of its own, where it does not say it.
-/// Ours.
+/// The pause before a server is asked again about its own task, if the server does not set it.
 pub const TASK_POLL: Duration = Duration::from_secs(1);
 
-/// The shortest and the longest of such waits, whatever the server says. Ours: a task is noticed
-/// within a minute of its end.
+/// The shortest and the longest such pause, whatever the server sets. metamcp notices the end of a
+/// task within a minute.
 pub const TASK_POLL_RANGE: (Duration, Duration) =
     (Duration::from_millis(50), Duration::from_secs(60));
 
-/// The first and the longest pause before a server that was lost is looked for again because of a task
-/// that it has. Ours.
+/// The first and the longest pause before a lost server is connected again because of its task.
 pub const TASK_LOST_PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 
-/// How many orders wait for one call to take them. Ours: an operator gives one.
+/// The largest number of orders that wait for one call. An operator gives one.
 pub const TASK_ORDERS_MAX: usize = 4;
 
-/// How many pages of a server's own list of tasks are read. Ours.
+/// The largest number of pages that are read of a server's own list of tasks.
 pub const TASK_PAGES_MAX: usize = 10;

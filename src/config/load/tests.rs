@@ -610,7 +610,7 @@ fn what_can_never_work_is_refused() {
     }
 }
 
-/// Values of every type that there is, the ranges of numbers included.
+/// Values of every type, including the bounds of numbers.
 const VALUES: [&str; 13] = [
     "5",
     "-1",
@@ -627,14 +627,14 @@ const VALUES: [&str; 13] = [
     "1979-05-27",
 ];
 
-/// Returns the keys that are known in a table.
+/// Returns the known keys of a table.
 fn keys(table: &str) -> Vec<String> {
     let shown = bad(&format!("[{table}]\nnothing-like-any-of-them = 1\n"));
     let (_, known) = shown.split_once("known here: ").expect("all of them are named");
     known.trim().split(", ").map(str::to_owned).collect()
 }
 
-/// Returns what is said of `text`, if that is in words of serde or without a remedy.
+/// Returns the message for `text` if it uses serde's words or has no remedy.
 fn in_other_words(text: &str) -> Option<String> {
     let shown = parse(text).err()?.locate(Path::new("c.toml"), text).to_string();
     let message = shown.lines().next().expect("a message");

@@ -3,7 +3,7 @@ use std::time::Duration;
 use super::*;
 use crate::config::{RetryPolicy, TransportConfig, effective, environment::EnvironmentVariable};
 
-/// What `file`, `variables` and `flags` say together.
+/// Returns the sources with this file, these variables and these flags.
 fn sources(file: &str, variables: &[(&str, &str)], flags: &[(&str, &str, &str)]) -> ConfigSources {
     let variable = |(name, value): &(&str, &str)| EnvironmentVariable {
         name: (*name).to_owned(),

@@ -1,11 +1,11 @@
-//! What is known of the era in which a server speaks, from one dial to the next.
+//! The known eras of the servers, from one attempt to connect to the next.
 //!
-//! Pure: the time comes in as an argument. What was found out holds for one [`ServerVersion`] of a server.
+//! Pure: the time is an argument. A finding holds for one [`ServerVersion`] of a server.
 //!
 //! ```text
 //!            it answers the probe ──▶ modern ───────── it fails ──▶ unknown
 //!  unknown ─ it answers with an error ──▶ legacy, for a while
-//!            it says nothing ──▶ legacy
+//!            it does not answer ──▶ legacy
 //!            it ends at the probe ──▶ suspected ─ `initialize` works ──▶ legacy
 //!                                               ─ it does not ──▶ unknown
 //! ```
@@ -20,37 +20,37 @@ use crate::{
     name::ServerName,
 };
 
-/// How a connection is opened.
+/// The requests that open a connection, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OpeningOrder {
-    /// With `server/discover`, and with `initialize` when that comes to nothing soon.
+    /// `server/discover`, and `initialize` too if that gets no answer soon.
     Probe,
-    /// With `server/discover`, which may take its time; and with `initialize` when it is refused.
+    /// `server/discover`, which may take its time; then `initialize` if it is refused.
     Discover,
-    /// With `server/discover` alone.
+    /// `server/discover` alone.
     DiscoverOnly,
-    /// With `initialize` alone.
+    /// `initialize` alone.
     Initialize,
 }
 
-/// What a dial that succeeded has found out.
+/// The finding of an attempt that succeeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EraFinding {
     /// The server is of the modern era.
     Modern,
-    /// It is of the legacy era.
+    /// The server is of the legacy era.
     Legacy(LegacyEvidence),
-    /// Nothing: it was not asked.
+    /// No finding: the server was not probed.
     Nothing,
 }
 
-/// How it came out that a server is of the legacy era.
+/// The evidence that a server is of the legacy era.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LegacyEvidence {
-    /// It refused the probe: to ask again costs next to nothing.
+    /// It refused the probe: another probe costs almost nothing.
     Refusal,
-    /// It did not answer the probe, or did not get over it, or makes a session of whatever it is sent, as
-    /// upstreams over HTTP may: to ask again costs time, a process or a session.
+    /// It did not answer the probe, or failed after it, or creates a session for every request, as
+    /// upstreams over HTTP may: another probe costs time, a process or a session.
     Harm,
 }
 
@@ -58,16 +58,16 @@ pub(super) enum LegacyEvidence {
 enum Verdict {
     Modern,
     Legacy(LegacyEvidence),
-    /// It ended when it was asked: perhaps because it was asked.
+    /// It ended when it was probed: perhaps because of the probe.
     Suspected,
 }
 
-/// What is known of every server.
+/// The verdict on every server.
 #[derive(Debug, Default)]
 pub(super) struct EraCache(HashMap<ServerName, (ServerVersion, Verdict, Instant)>);
 
 impl EraCache {
-    /// Returns how to open a connection to `server`, which is declared to speak as `choice` says.
+    /// Returns how to open a connection to `server`, which is declared with the era `choice`.
     pub(super) fn opening(
         &self,
         server: &ServerName,
@@ -93,7 +93,7 @@ impl EraCache {
         }
     }
 
-    /// Notes that a connection was made, and what that has shown.
+    /// Records that a connection was made, with its finding.
     pub(super) fn connected(
         &mut self,
         server: &ServerName,
@@ -111,13 +111,13 @@ impl EraCache {
         self.0.insert(server.clone(), (version, verdict, now));
     }
 
-    /// Notes that the server ended while it was probed.
+    /// Records that the server ended while it was probed.
     pub(super) fn ended(&mut self, server: &ServerName, version: ServerVersion, now: Instant) {
         self.0.insert(server.clone(), (version, Verdict::Suspected, now));
     }
 
-    /// Notes that a dial has failed; `is_doubtful` says that it may be due to what was believed of
-    /// the server, which is asked again then.
+    /// Records that an attempt has failed. `is_doubtful` says that the assumed era may be the
+    /// reason: then the server is probed again.
     pub(super) fn failed(
         &mut self,
         server: &ServerName,

@@ -1,4 +1,4 @@
-//! Why a server could not be connected, as clients and operators see it.
+//! The reasons why a server could not be connected, for clients and operators.
 
 use std::borrow::Cow;
 
@@ -13,25 +13,25 @@ use crate::{
     protocol::payloads::{ServerProfileError, method},
 };
 
-/// Why a server could not be connected.
+/// The reason why a server could not be connected.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// A credential or variable that the server needs is not there.
+    /// A credential or variable that the server needs is missing.
     #[error("connect to server `{server}`: its `{key}` cannot be read")]
     Secret {
         /// The server.
         server: ServerName,
         /// The variable or header.
         key: String,
-        /// What is not there.
+        /// The reason.
         source: SecretError,
     },
-    /// It did not start.
+    /// The server did not start.
     #[error("connect to server `{server}`")]
     Launch {
         /// The server.
         server: ServerName,
-        /// Why.
+        /// The reason.
         source: LaunchError,
     },
     /// A header's value has characters that HTTP forbids.
@@ -42,7 +42,7 @@ pub enum ConnectError {
         /// The header.
         header: String,
     },
-    /// It names an address for messages that is not its own.
+    /// The server names a message address that is not its own.
     #[error("connect to server `{server}`: it wants messages sent to `{endpoint}`")]
     Endpoint {
         /// The server.
@@ -50,40 +50,40 @@ pub enum ConnectError {
         /// The address.
         endpoint: String,
     },
-    /// It did not get through the handshake.
+    /// The server did not answer in the handshake.
     #[error("connect to server `{server}`: it did not answer `{asked}`")]
     Handshake {
         /// The server.
         server: ServerName,
-        /// What it was asked.
+        /// The method that it was sent.
         asked: &'static str,
-        /// Why.
+        /// The reason.
         source: RequestFailure,
     },
-    /// It refused the handshake.
+    /// The server refused the handshake.
     #[error("connect to server `{server}`: it refused `{asked}`: {answer}")]
     Refused {
         /// The server.
         server: ServerName,
-        /// What it was asked.
+        /// The method that it was sent.
         asked: &'static str,
         /// Its error object.
         answer: String,
     },
-    /// What it answered is of no use.
+    /// The answer of the server is unusable.
     #[error("connect to server `{server}`: its answer to `{asked}` is of no use")]
     Profile {
         /// The server.
         server: ServerName,
-        /// What it was asked.
+        /// The method that it was sent.
         asked: &'static str,
-        /// Why.
+        /// The reason.
         source: ServerProfileError,
     },
 }
 
 impl ConnectError {
-    /// Returns the stable name of the error.
+    /// Returns the stable code of the error.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Secret { .. } => "SECRET_MISSING",
@@ -96,7 +96,7 @@ impl ConnectError {
         }
     }
 
-    /// Returns what the operator can do about it.
+    /// Returns the next step for the operator.
     pub fn hint(&self) -> Cow<'static, str> {
         let hint = match self {
             Self::Secret { source, .. } => source.hint(),
@@ -136,14 +136,14 @@ impl ConnectError {
         hint.into()
     }
 
-    /// Returns that of an upstream that takes no connections so far.
+    /// Returns the error for an upstream that has accepted no connection so far.
     pub(super) fn upstream_unreachable(server: &ServerName) -> Self {
         let after = defaults::CONNECT_NOTICED_AFTER.as_millis();
         let source = RequestFailure::Connect(format!("no connection within {after} ms").into());
         Self::Handshake { server: server.clone(), asked: method::INITIALIZE, source }
     }
 
-    /// Returns what kind of failure it is.
+    /// Returns the kind of failure.
     pub fn fault(&self) -> Fault {
         match self {
             Self::Launch { .. } => Fault::Offline,
@@ -156,13 +156,13 @@ impl ConnectError {
         }
     }
 
-    /// Tells whether the server has taken all its time and did not answer.
+    /// Returns whether the server used all its time and did not answer.
     pub fn is_timeout(&self) -> bool {
         matches!(self, Self::Handshake { source: RequestFailure::Timeout { .. }, .. })
     }
 
-    /// Tells whether another dial right after this one may fare better: not where somebody has to
-    /// change something first, and not where it has taken all its time.
+    /// Returns whether another attempt right after this one may succeed. It is `false` if an
+    /// operator has to change something first, and if the server has used all its time.
     pub fn may_pass(&self) -> bool {
         match self {
             Self::Launch { source, .. } => source.may_pass(),
@@ -175,12 +175,12 @@ impl ConnectError {
         }
     }
 
-    /// Returns the last lines of a server that ended in the handshake, oldest first.
+    /// Returns the last lines of a server that ended during the handshake, oldest first.
     pub fn last_lines(&self) -> &[String] {
         if let Self::Handshake { source, .. } = self { source.last_lines() } else { &[] }
     }
 
-    /// Tells whether the server is a unit at whose socket nobody listens.
+    /// Returns whether the server is a unit without a listener on its socket.
     pub(super) fn is_socket_unit_down(&self) -> bool {
         match self {
             Self::Launch { source, .. } => source.is_socket_unit_down(),
@@ -193,8 +193,8 @@ impl ConnectError {
         }
     }
 
-    /// Tells whether the server, or a proxy in front of it, is there and not ready, so that it may
-    /// be a moment later. A child of our own never is.
+    /// Returns whether the server, or a proxy in front of it, runs but is not ready, so that a
+    /// later attempt may succeed. That is never so for a child of metamcp.
     pub(super) fn is_outage(&self) -> bool {
         let source = match self {
             Self::Handshake { source, .. } => source,
@@ -206,7 +206,7 @@ impl ConnectError {
             | Self::Profile { .. } => return false,
         };
         match source {
-            // A proxy that accepts before its server does hangs up.
+            // A proxy that accepts before its server is ready closes the connection.
             RequestFailure::Connect(_) | RequestFailure::BrokenOff(_) => true,
             RequestFailure::Status { status, .. } => {
                 matches!(*status, StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE)
@@ -229,8 +229,8 @@ impl ConnectError {
         }
     }
 
-    /// Tells whether it may be due to the era in which the server was spoken to. That it is not
-    /// there, or has ended, has other reasons.
+    /// Returns whether the failure may be due to the era in which metamcp spoke. If the server is
+    /// absent or has ended, the reason is another one.
     pub(super) fn may_be_era_mismatch(&self) -> bool {
         match self {
             Self::Refused { .. } | Self::Profile { .. } => true,
@@ -247,10 +247,10 @@ impl ConnectError {
         }
     }
 
-    /// Tells whether the server refused a POST as one does that speaks protocol version 2024-11-05.
+    /// Returns whether the server refused a POST as a server of protocol version 2024-11-05 does.
     ///
-    /// Source: MCP 2025-03-26, "Backwards compatibility": any 4xx. Those that would refuse a GET
-    /// too are left out.
+    /// Source: MCP 2025-03-26, "Backwards compatibility": any 4xx. Statuses that would refuse a GET
+    /// too are excluded.
     pub(super) fn may_be_legacy(&self) -> bool {
         let Self::Handshake { source: RequestFailure::Status { status, .. }, .. } = self else {
             return false;

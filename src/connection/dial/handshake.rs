@@ -1,13 +1,13 @@
-//! The first exchange with a server: what it is, and in which era it speaks.
+//! The handshake: the first exchange with a server, which finds its profile and its era.
 //!
 //! ```text
 //!  server/discover ──▶ its answer ──────────────▶ modern
 //!        │ └─ an error, or a result of anything else ──▶ initialize ──▶ legacy
-//!        └─ silence ──▶ initialize as well: the first answer that tells of an era
+//!        └─ silence ──▶ initialize as well: the first answer that shows an era decides
 //! ```
 //!
-//! What is sent on a pipe stays there: a server that starts slowly finds both questions, and says
-//! which of them it understands. One that takes both is of the modern era, and is connected to again
+//! Requests on a pipe stay there: a server that starts slowly finds both, and answers the one that
+//! it understands. A server that accepts both is of the modern era: metamcp connects to it again,
 //! with the probe alone.
 
 use std::{future::Future, pin::pin, sync::Arc, time::Duration};
@@ -32,14 +32,14 @@ use crate::{
     },
 };
 
-/// Why there was no handshake.
+/// The reason why there was no handshake.
 #[derive(Debug)]
 pub(super) enum HandshakeFailure {
-    /// There will be none.
+    /// The handshake failed for good.
     Failed(ConnectError),
-    /// It ended when it was asked for its era.
+    /// The server ended when it was probed.
     EndedAtProbe(ConnectError),
-    /// Another connection has to be opened, and so.
+    /// Another connection has to be opened, in this order.
     Reopen(OpeningOrder, ConnectError),
 }
 
@@ -49,14 +49,14 @@ impl From<ConnectError> for HandshakeFailure {
     }
 }
 
-/// What an answer to `server/discover` tells.
+/// The meaning of an answer to `server/discover`.
 #[derive(Debug)]
 enum Discovery {
-    /// What the server is.
+    /// The server is of the modern era, with this profile.
     Modern(ServerProfile),
-    /// It is of the modern era and refuses this very request.
+    /// The server is of the modern era and refuses this request.
     Refused,
-    /// It is of the legacy era.
+    /// The server is of the legacy era.
     Legacy,
 }
 
@@ -67,7 +67,7 @@ struct Handshake<'a> {
     ends: Instant,
 }
 
-/// Opens the connection as `opening` says, within `patience`, and returns what that has shown.
+/// Opens the connection in the order `opening` within `patience`, and returns the finding.
 pub(super) async fn shake_hands(
     connection: &Arc<Connection>,
     opening: OpeningOrder,
@@ -78,7 +78,7 @@ pub(super) async fn shake_hands(
         OpeningOrder::Initialize => {
             let answer = handshake.initialize().await?;
             if answer.part(MessagePart::Result).is_none() {
-                // What was believed of it does not hold any more.
+                // The assumption about its era does not hold any more.
                 let error = handshake.refused(method::INITIALIZE, &answer);
                 return Err(HandshakeFailure::Reopen(OpeningOrder::Probe, error));
             }
@@ -95,13 +95,13 @@ pub(super) async fn shake_hands(
             }
         }
         OpeningOrder::Discover => handshake.probe(patience).await,
-        // Half of the time is left for the other way where there is little of it.
+        // Half of the time is kept for the other order if there is little of it.
         OpeningOrder::Probe => handshake.probe(defaults::PROBE_TIMEOUT.min(patience / 2)).await,
     }
 }
 
 impl Handshake<'_> {
-    /// Asks for the era; with `initialize` once `silence` has passed without an answer.
+    /// Sends the probe, and `initialize` too if `silence` passes without an answer.
     async fn probe(&self, silence: Duration) -> Result<EraFinding, HandshakeFailure> {
         let mut discovering = pin!(self.discover());
         let answer = match time::timeout(silence, discovering.as_mut()).await {
@@ -139,15 +139,15 @@ impl Handshake<'_> {
         }
     }
 
-    /// Shakes hands with a server that did not take the probe.
+    /// Shakes hands with a server that did not accept the probe.
     async fn fall_back(&self) -> Result<EraFinding, HandshakeFailure> {
         self.forget_stray_session();
         let answer = self.initialize().await?;
         self.handshaken(&answer, LegacyEvidence::Refusal).await
     }
 
-    /// Takes the answer to `initialize` of a server that has not answered the probe, or has refused
-    /// it, as `evidence` says.
+    /// Handles the answer to `initialize` of a server that has not answered the probe, or has
+    /// refused it, as `evidence` says.
     async fn handshaken(
         &self,
         answer: &Message,
@@ -161,7 +161,7 @@ impl Handshake<'_> {
             Discovery::Refused => self.discover_again().await,
             Discovery::Modern(_) | Discovery::Legacy => {
                 let error = self.refused(method::INITIALIZE, answer);
-                // Nothing that comes after a probe is to its liking, perhaps.
+                // It may refuse everything that follows a probe.
                 let is_spoilt = matches!(self.connection.link, Link::Stdio(_));
                 Err(if is_spoilt {
                     HandshakeFailure::Reopen(OpeningOrder::Initialize, error)
@@ -172,9 +172,9 @@ impl Handshake<'_> {
         }
     }
 
-    /// Sends `initialize` beside the probe, to a server that may still be starting. The first answer
-    /// that tells of an era decides. A server that takes both is connected to again, with the probe
-    /// alone: many of those pin a pipe to the era of what they took last.
+    /// Sends `initialize` beside the probe, to a server that may still be starting. The first
+    /// answer that shows an era decides. metamcp connects again, with the probe alone, if the
+    /// server accepts both: many such servers fix the era of a pipe to that of their last request.
     async fn ask_both(
         &self,
         mut discovering: std::pin::Pin<&mut impl Future<Output = Result<Message, RequestFailure>>>,
@@ -183,7 +183,7 @@ impl Handshake<'_> {
         let modern =
             |found: &Result<Message, RequestFailure>| match found.as_ref().map(Discovery::of) {
                 Ok(Discovery::Modern(profile)) => Some(profile),
-                // Whatever it is that will not have the one, the other is under way.
+                // It refuses the probe, but `initialize` is on its way.
                 Ok(Discovery::Refused | Discovery::Legacy) | Err(_) => {
                     self.forget_stray_session();
                     None
@@ -203,7 +203,7 @@ impl Handshake<'_> {
             }
             answer = initializing.as_mut() => answer,
         };
-        // What it refuses decides nothing while the probe is under way.
+        // A refused `initialize` decides nothing while the probe is on its way.
         let patience = match &self.connection.link {
             Link::Http(_) if answer.is_err() => self.time_left(),
             Link::Stdio(_) | Link::Http(_) => defaults::PROBE_GRACE.min(self.time_left()),
@@ -218,20 +218,20 @@ impl Handshake<'_> {
         }
     }
 
-    /// Ends a session that an upstream has made for the probe.
+    /// Ends a session that an upstream has created for the probe.
     fn forget_stray_session(&self) {
         if let Link::Http(link) = &self.connection.link {
             link.end_stray_session();
         }
     }
 
-    /// Has a server of both eras connected to again, that has taken the opening of each.
+    /// Requests a new connection to a server of both eras that has accepted both requests.
     fn once_more(&self) -> Result<EraFinding, HandshakeFailure> {
         let late = RequestFailure::Timeout { after: defaults::PROBE_TIMEOUT };
         Err(HandshakeFailure::Reopen(OpeningOrder::Discover, self.failed(method::DISCOVER, late)))
     }
 
-    /// Asks a server again that is of the modern era and has refused something.
+    /// Probes a server of the modern era again after it has refused a request.
     async fn discover_again(&self) -> Result<EraFinding, HandshakeFailure> {
         let answer = self.discover().await;
         let answer = answer.map_err(|failure| self.failed(method::DISCOVER, failure))?;
@@ -262,7 +262,7 @@ impl Handshake<'_> {
         answer.map_err(|failure| self.failed(method::INITIALIZE, failure))
     }
 
-    /// A child that has ended before it was written to: how it ended is known a little later.
+    /// Replaces [`RequestFailure::Gone`] of a child by its exit, which is known a little later.
     async fn known_end(
         &self,
         answer: Result<Message, RequestFailure>,
@@ -276,7 +276,7 @@ impl Handshake<'_> {
         }
     }
 
-    /// Takes in what a server of the legacy era says about itself, and tells it that we are ready.
+    /// Stores the profile of a server of the legacy era, and sends `notifications/initialized`.
     async fn initialized(
         &self,
         answer: &Message,
@@ -299,7 +299,7 @@ impl Handshake<'_> {
         Ok(finding)
     }
 
-    /// Takes in what a server of the modern era says about itself.
+    /// Stores the profile of a server of the modern era.
     fn discovered(&self, profile: ServerProfile) -> EraFinding {
         let _set_before = self.connection.profile.set(profile);
         EraFinding::Modern
@@ -311,7 +311,7 @@ impl Handshake<'_> {
 
     fn failed(&self, asked: &'static str, failure: RequestFailure) -> ConnectError {
         let source = match failure {
-            // It had all of the time, whichever part of it was left for this question.
+            // The server had the whole time, not only the rest that was left for this request.
             RequestFailure::Timeout { .. } => RequestFailure::Timeout { after: self.patience },
             other => other,
         };
@@ -334,18 +334,18 @@ impl Handshake<'_> {
     }
 }
 
-/// Tells whether a server has taken `initialize`.
+/// Returns whether a server has accepted `initialize`.
 fn is_taken(answer: &Result<Message, ConnectError>) -> bool {
     answer.as_ref().is_ok_and(|answer| answer.part(MessagePart::Result).is_some())
 }
 
-/// Returns the request that asks what a server is.
+/// Returns the request for the profile of a server.
 pub(in super::super) fn discovery() -> Message {
     introduce(&Message::request(method::DISCOVER, None), &ClientEra::Ourselves)
 }
 
-/// Tells whether an upstream did answer, though with nothing that is an answer: it does not know
-/// the question. One that is not there, or will not let us in, would say the same to another one.
+/// Returns whether an upstream responded, but not with an answer: it does not know the method. An
+/// upstream that is absent or denies access would respond to another method in the same way.
 fn is_no_answer(failure: &RequestFailure) -> bool {
     match failure {
         RequestFailure::Status { status, .. } => !matches!(
@@ -377,7 +377,7 @@ fn is_no_answer(failure: &RequestFailure) -> bool {
 
 impl Discovery {
     /// Reads an answer. Source: MCP 2026-07-28, "Versioning", "Backward Compatibility": only the
-    /// errors of the modern era tell of it, and any other one tells of the legacy era.
+    /// errors of the modern era show that era, and any other error shows the legacy era.
     fn of(answer: &Message) -> Self {
         if let Some(result) = answer.part(MessagePart::Result) {
             return ServerProfile::discovered(result).map_or(Self::Legacy, Self::Modern);

@@ -1,4 +1,4 @@
-//! Establishes a connection: start or connect, then the handshake.
+//! The steps that make a connection: start or connect, then the handshake.
 
 use std::{
     collections::BTreeMap,
@@ -42,7 +42,7 @@ pub(super) use handshake::discovery;
 pub use reconnect_window::ReconnectWindow;
 use server_version::ServerVersion;
 
-/// What every dial needs.
+/// The parts that every attempt to connect needs.
 #[derive(Clone, Debug)]
 pub struct Dialer {
     credentials: Option<PathBuf>,
@@ -50,13 +50,13 @@ pub struct Dialer {
     tasks: TaskTracker,
     announcements: mpsc::Sender<Announcement>,
     n_connected: Arc<AtomicU64>,
-    /// In which era each server speaks, as far as that is known.
+    /// The era of each server, if it is known.
     verdicts: Arc<Mutex<EraCache>>,
 }
 
 impl Dialer {
-    /// Returns a dialer that reads credentials from `credentials` and owns its tasks in `tasks`.
-    /// What servers say to nobody in particular goes to `announcements`.
+    /// Returns a dialer that reads credentials from `credentials` and runs its tasks in `tasks`.
+    /// Messages of servers that belong to no request go to `announcements`.
     pub fn new(
         credentials: Option<PathBuf>,
         tasks: TaskTracker,
@@ -67,7 +67,7 @@ impl Dialer {
         Self { credentials, launcher, tasks, announcements, n_connected, verdicts }
     }
 
-    /// Returns the dialer with stdio servers that `launcher` brings to life, and not this host.
+    /// Returns the dialer with `launcher` for stdio servers, instead of this host.
     #[must_use]
     pub fn with_launcher(self, launcher: Arc<dyn Launcher>) -> Self {
         Self { launcher, ..self }
@@ -78,16 +78,16 @@ impl Dialer {
         &self.tasks
     }
 
-    /// Connects to `server` for `party` and shakes hands. `closing` closes the connection, in the middle of the
-    /// handshake too. One that is not there yet is tried again for as long as `patience` says.
+    /// Connects to `server` for `party`. Cancelling `closing` closes the connection, even during
+    /// the handshake. An absent server is tried again until the window `patience` ends.
     ///
     /// # Errors
     ///
-    /// [`ConnectError`] names the server and what stood in the way. Nothing is left behind then.
+    /// [`ConnectError`] names the server and the obstacle. No connection remains then.
     ///
     /// # Cancel safety
     ///
-    /// Not safe: a connection that is dropped halfway stays until `closing` is cancelled.
+    /// Not cancel safe: a connection that is dropped halfway stays until `closing` is cancelled.
     pub async fn dial(
         &self,
         server: &ServerName,
@@ -112,7 +112,7 @@ impl Dialer {
                         declared.health,
                         is_kept_alive,
                     ));
-                    // What is closed after its answer has nobody to be told of other lists.
+                    // A connection for a single answer has no clients to notify of lists.
                     let tells_lists = declared.lifecycle != LifecycleConfig::Ephemeral;
                     self.tasks.spawn(listening::run(Arc::clone(&connection), tells_lists));
                     return Ok(connection);
@@ -134,13 +134,13 @@ impl Dialer {
         }
     }
 
-    /// Returns how many connections were made so far, all servers together.
+    /// Returns the number of connections made so far, to all servers.
     pub fn n_connected(&self) -> u64 {
         self.n_connected.load(Ordering::Relaxed)
     }
 
-    /// Takes note that `server` has spoken in the legacy era in the life of another process. That counts
-    /// for an upstream over HTTP alone: a program may have been replaced meanwhile, and is asked.
+    /// Records that `server` was of the legacy era in an earlier run of metamcp. This is used only
+    /// for an upstream over HTTP: a program may have been replaced meanwhile, and is probed.
     pub fn remember_legacy(&self, server: &ServerName, declared: &ServerConfig) {
         if matches!(declared.transport, TransportConfig::Http { .. }) {
             let (version, finding) =
@@ -173,7 +173,7 @@ impl Dialer {
     }
 }
 
-/// What is dialled, and for whom.
+/// The server of an attempt, and the owner of the connection.
 struct Place<'a> {
     dialer: &'a Dialer,
     server: &'a ServerName,
@@ -181,13 +181,13 @@ struct Place<'a> {
     generation: u64,
     party: ConnectionOwner,
     closing: &'a CancellationToken,
-    /// Told of an upstream that takes no connections, while it is still tried.
+    /// Called for an upstream that accepts no connections, while it is still tried.
     absent: &'a (dyn Fn(&ConnectError) + Send + Sync),
 }
 
 impl Place<'_> {
-    /// Dials once, in the era in which the server speaks as far as that is known, and a second time
-    /// where it turns out to be another one. What did not get through the handshake is closed and
+    /// Connects once, in the known or assumed era of the server, and a second time if the era turns
+    /// out to be the other one. A connection that fails in the handshake is closed, and its end is
     /// waited for.
     async fn attempt(&self) -> Result<Arc<Connection>, ConnectError> {
         let version = ServerVersion::of(&self.declared.transport);
@@ -196,7 +196,7 @@ impl Place<'_> {
         let opened = match self.open(opening).await {
             Err(HandshakeFailure::Reopen(other, error)) if choice == EraChoice::Auto => {
                 tracing::debug!(mcp_server = %server, %error, "server is asked in the other era");
-                // Without the probe it works: that was no good.
+                // The server works without the probe, so the probe did harm.
                 let spoilt = |(connection, finding): (Arc<Connection>, EraFinding)| {
                     connection.counters.is_second.store(true, Ordering::Relaxed);
                     match finding {
@@ -271,8 +271,8 @@ impl Place<'_> {
                 let is_believed =
                     opening == OpeningOrder::Initialize && self.declared.era == EraChoice::Auto;
                 let error = match over(link, opening).await {
-                    // It is of the modern era by now, or was of the first one all along: the probe
-                    // tells, and what is of no era that is probed comes here once more.
+                    // The upstream may be modern by now, or always was: the probe shows it. An
+                    // upstream that refuses the probe too gets here once more.
                     Err(HandshakeFailure::Failed(error))
                         if is_believed && error.may_be_legacy() =>
                     {
@@ -289,7 +289,7 @@ impl Place<'_> {
                     Some(opened) => {
                         let link = http::HttpLink::legacy(opened, tasks.clone());
                         let (connection, _) = over(link, OpeningOrder::Initialize).await?;
-                        // There is nothing modern about it, which is known without asking.
+                        // It is certainly not modern, even without a probe.
                         Ok((connection, EraFinding::Legacy(LegacyEvidence::Refusal)))
                     }
                     None => Err(error.into()),
@@ -298,7 +298,7 @@ impl Place<'_> {
         }
     }
 
-    /// Brings a stdio server to life and shakes hands.
+    /// Starts a stdio server and shakes hands.
     async fn launch(
         &self,
         home: LaunchSite,
@@ -317,7 +317,7 @@ impl Place<'_> {
         self.establish(connection, opening).await
     }
 
-    /// Opens the stream of an upstream that refused to be posted to.
+    /// Opens the stream of an upstream that refused a POST.
     async fn open_legacy(
         &self,
         upstream: &http::HttpUpstream,
@@ -333,7 +333,7 @@ impl Place<'_> {
     }
 
     fn connection(&self, link: Link, secrets: Redactor) -> Arc<Connection> {
-        // A token of its own: an attempt that failed must not take the next one along.
+        // A token of its own: an attempt that failed must not cancel the next one.
         let closing = (self.closing.clone(), self.closing.child_token());
         let (server, party) = (self.server.clone(), self.party.clone());
         let announcements = self.dialer.announcements.clone();
@@ -343,7 +343,7 @@ impl Place<'_> {
         Arc::new(connection)
     }
 
-    /// Shakes hands, and says meanwhile of an upstream that it takes no connections.
+    /// Shakes hands, and reports an upstream that accepts no connections meanwhile.
     async fn shake_hands(
         &self,
         connection: &Arc<Connection>,
@@ -362,7 +362,7 @@ impl Place<'_> {
         }
     }
 
-    /// Shakes hands, and readies an upstream for those who wait.
+    /// Shakes hands, and reads ahead the lists of an upstream.
     async fn establish(
         &self,
         connection: Arc<Connection>,
@@ -378,7 +378,7 @@ impl Place<'_> {
             }
             Err(halt) => {
                 connection.closing.cancel();
-                // So that a server that fails again and again never has two processes.
+                // So that a server that fails repeatedly never has two processes.
                 connection.down().await;
                 Err(halt)
             }

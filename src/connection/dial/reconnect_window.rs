@@ -1,29 +1,29 @@
-//! For how long a server that is not there is waited for.
+//! The time for which an absent server is tried again.
 
 use tokio::time::Instant;
 
 use super::ConnectError;
 
-/// Until when a server that is not there is tried again.
+/// The time until which an absent server is tried again.
 #[derive(Clone, Copy)]
 pub struct ReconnectWindow<'a> {
     pub(super) ends: Instant,
     pub(super) is_for_return: bool,
-    /// Told of each attempt after which there is another one, and of an upstream that takes no
-    /// connections.
+    /// Called after each failed attempt that is followed by another one, and for an upstream that
+    /// accepts no connections.
     pub(super) absent: &'a (dyn Fn(&ConnectError) + Send + Sync),
 }
 
 impl<'a> ReconnectWindow<'a> {
-    /// Returns that of who tries once.
+    /// Returns the window for a single attempt.
     pub fn none() -> Self {
         Self { ends: Instant::now(), is_for_return: false, absent: &|_| {} }
     }
 
-    /// Returns one that ends at `ends`. `is_for_return` is whether the server has been there before:
-    /// a unit without its socket is then one that is being changed, as by a switch of the system,
-    /// and not one that was never set up. `absent` is told of each attempt after which there is another
-    /// one.
+    /// Returns a window until `ends`. `is_for_return` says that the server was there before. A unit
+    /// without its socket is then being changed, as by a switch of the system configuration,
+    /// rather than never set up. `absent` is called after each failed attempt that is followed by
+    /// another one.
     pub fn until(
         ends: Instant,
         is_for_return: bool,

@@ -1,19 +1,19 @@
-//! Which version of a server it is: what was found out about one holds until it is another.
+//! The version of a server: findings about a server hold until its version changes.
 
 use std::{env, fs, path::Path, time::SystemTime};
 
 use crate::config::TransportConfig;
 
-/// One version of a server: its declaration, and when its program was changed last.
+/// One version of a server: its declaration, and the last change of its program.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ServerVersion {
     transport: TransportConfig,
-    /// When the program was changed last, where there is one.
+    /// The time of the last change of the program, if there is one.
     changed: Option<SystemTime>,
 }
 
 impl ServerVersion {
-    /// Returns the version of a server that is reached so. Looks at the file of its program.
+    /// Returns the version of a server with this transport. Reads the metadata of its program.
     pub(super) fn of(transport: &TransportConfig) -> Self {
         let changed = match transport {
             TransportConfig::Stdio { command, .. } => changed(command),
@@ -23,7 +23,7 @@ impl ServerVersion {
     }
 }
 
-/// Returns when a program was changed last: a path, or a name that is looked up in `PATH`.
+/// Returns the time of the last change of a program: a path, or a name to look up in `PATH`.
 fn changed(command: &str) -> Option<SystemTime> {
     let modified = |path: &Path| fs::metadata(path).and_then(|found| found.modified()).ok();
     if command.contains('/') {

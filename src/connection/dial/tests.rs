@@ -15,7 +15,7 @@ use crate::{
 const LIMITS: ConnectionLimits =
     ConnectionLimits { silence: Duration::from_secs(60), total: Duration::from_secs(60) };
 
-/// A dialer of one server.
+/// A dialer with one server.
 struct Line {
     dialer: Dialer,
     server: Arc<InProcessServer>,
@@ -37,7 +37,7 @@ impl Line {
         self.dialer.dial(&self.name, &declared, 1, party, closing, ReconnectWindow::none()).await
     }
 
-    /// Dials and returns the era of the connection, and how long that took.
+    /// Connects, and returns the era of the connection and the time that it took.
     async fn dial(&self) -> (Era, Duration) {
         let begin = Instant::now();
         let connection = self.dial_as(EraChoice::Auto).await.expect("connects");
@@ -86,7 +86,7 @@ async fn a_server_that_refused_the_probe_is_asked_again_after_a_while() {
 async fn a_server_that_starts_slowly_is_of_the_era_that_it_answers_in() {
     for (manner, n_launches) in [
         (ServerBehaviour::SlowModern, 1),
-        // It has taken both, so that a pipe is needed with one alone.
+        // It has accepted both, so it is started again and probed alone.
         (ServerBehaviour::SlowBoth, 2),
     ] {
         let line = Line::to(manner);

@@ -1,9 +1,8 @@
-//! TCP connections to one upstream, kept open between requests.
+//! The TCP connections to one upstream, kept open between requests.
 //!
-//! A request and its TCP connection are polled by one task, that of whoever asked: an answer takes no
-//! detour over a task of the connection, which would cost a wake-up each way. A connection that
-//! nobody uses is polled by nobody; that its peer has closed it is seen when it is taken up again,
-//! before anything is written.
+//! One task, that of the caller, polls both a request and its TCP connection: with a task per
+//! connection, each answer would cost two more wake-ups. An idle connection is not polled. If its
+//! peer has closed it, that is noticed before the next request is written.
 
 use std::{
     future::{Future as _, poll_fn},
@@ -36,21 +35,21 @@ pub(super) struct HttpPool {
     connector: HttpConnector,
     /// The one used last is at the end.
     idle: Mutex<Vec<(Lane, Instant)>>,
-    /// The upstream has taken a connection.
+    /// `true` once the upstream has accepted a connection.
     is_reached: AtomicBool,
 }
 
-/// One TCP connection: where requests go in, and what moves their bytes.
+/// One TCP connection: its request sender, and the future that moves its bytes.
 struct Lane {
     sender: http1::SendRequest<OutgoingBody>,
-    /// Absent once it has ended.
+    /// `None` once it has ended.
     wire: Option<Pin<Box<Wire>>>,
 }
 
-/// The body of an answer, with the connection that it comes on.
+/// The body of an answer, with the TCP connection that it comes on.
 pub(super) struct ResponseBody {
     body: Incoming,
-    /// Absent once the whole body was read.
+    /// `None` once the whole body was read.
     lane: Option<Lane>,
     lanes: Arc<HttpPool>,
 }
@@ -64,7 +63,7 @@ impl std::fmt::Debug for Lane {
 impl Lane {
     /// Waits until a request can be sent; `false` when the peer has closed the connection.
     async fn is_ready(&mut self) -> bool {
-        // Mostly at once: then there is nobody whom the request would have to wake.
+        // Mostly it is ready at once, and needs no waker.
         let at_once = self.poll_ready(&mut nobody());
         match at_once {
             Poll::Ready(is_ready) => is_ready,
@@ -86,33 +85,33 @@ impl Lane {
         let wire = &mut self.wire;
         poll_fn(|context| {
             drive(wire, context);
-            // Only what has just been moved can have brought it.
+            // The answer can only come from the bytes that were just moved.
             answer.as_mut().poll(&mut nobody())
         })
         .await
     }
 }
 
-/// Moves what can be moved on a TCP connection.
+/// Moves as many bytes on a TCP connection as possible.
 fn drive(wire: &mut Option<Pin<Box<Wire>>>, context: &mut Context<'_>) {
     if let Some(moving) = wire
         && moving.as_mut().poll(context).is_ready()
     {
-        // Whoever waits for an answer on it is told why through the answer.
+        // The waiter for an answer receives the error through the answer.
         *wire = None;
     }
 }
 
-/// A context for what is polled again without being woken.
+/// Returns a context for futures that are polled again without being woken.
 fn nobody() -> Context<'static> {
     Context::from_waker(Waker::noop())
 }
 
 impl HttpPool {
-    /// Returns no connections yet.
+    /// Returns a pool without connections.
     ///
-    /// A peer that is gone without a word is noticed by TCP itself, in the middle of a long answer
-    /// too.
+    /// TCP keepalive detects a peer that disappears without a word, even in the middle of a long
+    /// answer.
     pub(super) fn new() -> Arc<Self> {
         let mut connector = HttpConnector::new();
         connector.set_nodelay(true);
@@ -124,20 +123,20 @@ impl HttpPool {
         Arc::new(Self { connector, idle: Mutex::default(), is_reached: AtomicBool::new(false) })
     }
 
-    /// Tells whether the upstream has ever taken a connection.
+    /// Returns whether the upstream has ever accepted a connection.
     pub(super) fn is_reached(&self) -> bool {
         self.is_reached.load(Ordering::Relaxed)
     }
 
-    /// Sends what `request` makes to `url` and waits for the head of the answer.
+    /// Sends the request that `request` builds to `url`, and waits for the head of the answer.
     ///
     /// # Errors
     ///
-    /// [`RequestFailure::Connect`] when nothing of it was written, else [`RequestFailure::BrokenOff`].
+    /// [`RequestFailure::Connect`] when no byte was written, else [`RequestFailure::BrokenOff`].
     ///
     /// # Cancel safety
     ///
-    /// Dropping it closes the connection that it was sent on.
+    /// Dropping the future closes the TCP connection of the request.
     pub(super) async fn send(
         self: &Arc<Self>,
         url: &Uri,
@@ -146,7 +145,7 @@ impl HttpPool {
         loop {
             let (mut lane, was_idle) = match self.take() {
                 Some(lane) => (lane, true),
-                // Boxed: mostly there is one, and no room for this is needed.
+                // Boxed: mostly there is an idle one, and no space is needed for this.
                 None => (Box::pin(self.connect(url)).await?, false),
             };
             if !lane.is_ready().await && was_idle {
@@ -157,7 +156,7 @@ impl HttpPool {
                     let lanes = Arc::clone(self);
                     return Ok(answer.map(|body| ResponseBody { body, lane: Some(lane), lanes }));
                 }
-                // It was closed at the moment when it was taken up, and nothing was written.
+                // The peer closed it at the moment of its reuse, and nothing was written.
                 Err(error) if error.is_canceled() && was_idle => {}
                 Err(error) if error.is_canceled() => {
                     return Err(RequestFailure::Connect(chain(&error).into()));
@@ -189,7 +188,7 @@ impl HttpPool {
         if since.elapsed() < defaults::UPSTREAM_IDLE_TIMEOUT {
             return Some(lane);
         }
-        // The others have been idle for longer still.
+        // The others have been idle even longer.
         idle.clear();
         None
     }
@@ -223,7 +222,7 @@ impl Body for ResponseBody {
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let mut next = Pin::new(&mut self.body).poll_frame(&mut nobody());
         if next.is_pending() {
-            // Only what is moved now can bring more of it.
+            // Only bytes that are moved now can bring more of it.
             if let Some(lane) = &mut self.lane {
                 drive(&mut lane.wire, context);
             }

@@ -1,5 +1,5 @@
-//! HTTP with server-sent events as in protocol version 2024-11-05: one GET whose stream names the
-//! address for messages and then brings every answer.
+//! HTTP with server-sent events, as in protocol version 2024-11-05: the stream of one GET names the
+//! address for messages and then carries every answer.
 //!
 //! The stream is the connection: when it ends, so does the session.
 //! Source: MCP 2024-11-05, "HTTP with SSE"; 2025-03-26, "Backwards compatibility".
@@ -17,33 +17,33 @@ use super::{
 };
 use crate::{config::defaults, protocol::sse::SseItem};
 
-/// An upstream that has named its address for messages.
+/// An upstream that has named its message address.
 pub(in super::super) struct LegacyEndpoint {
-    /// Where messages go.
+    /// The upstream at the message address.
     pub(super) upstream: HttpUpstream,
     pub(super) stream: LegacySseStream,
 }
 
-/// The stream that brings every answer.
+/// The stream that carries every answer.
 pub(super) struct LegacySseStream {
     body: ResponseBody,
     events: MeteredEvents,
 }
 
-/// An address for messages that is not the upstream's own; credentials are not taken there.
+/// A message address of another origin; metamcp sends no credentials there.
 #[derive(Debug, PartialEq, Eq)]
 pub(in super::super) struct ForeignEndpoint(pub(in super::super) String);
 
-/// Opens the stream of `upstream`; `None` when there is none, or it does not name an address
+/// Opens the stream of `upstream`; `None` when there is none, or when it does not name an address
 /// within [`defaults::ENDPOINT_PATIENCE`].
 ///
 /// # Errors
 ///
-/// [`ForeignEndpoint`] when the address is of another origin, or none at all.
+/// [`ForeignEndpoint`] when the address is of another origin, or invalid.
 ///
 /// # Cancel safety
 ///
-/// Safe: the stream is closed.
+/// Cancel safe: the stream is closed.
 pub(in super::super) async fn open(
     upstream: &HttpUpstream,
 ) -> Result<Option<LegacyEndpoint>, ForeignEndpoint> {
@@ -75,15 +75,15 @@ pub(in super::super) async fn open(
 }
 
 impl LegacySseStream {
-    /// Reads the stream to its end, which is the end of the connection, and returns why it came.
+    /// Reads the stream until it ends, which also ends the connection, and returns why it ended.
     pub(super) async fn read(mut self, connection: &Arc<Connection>) -> RequestFailure {
         RequestFailure::BrokenOff(read_shared(connection, &mut self.body, &mut self.events).await)
     }
 }
 
-/// Returns the address that `named` means on a page at `base`, if it is of the same origin.
+/// Resolves the reference `named` against `base`; `None` if the result is of another origin.
 ///
-/// Source: RFC 3986, section 5.2, as far as servers make use of it.
+/// Source: RFC 3986, section 5.2, limited to the forms that servers use.
 fn resolve(base: &Uri, named: &str) -> Option<Uri> {
     let (scheme, authority) = (base.scheme_str()?, base.authority()?);
     let path = base.path();
@@ -99,7 +99,7 @@ fn resolve(base: &Uri, named: &str) -> Option<Uri> {
         let directory = &path[..=path.rfind('/')?];
         format!("{scheme}://{authority}{directory}{}", named.trim_start_matches("./"))
     };
-    // What follows a `#` is for the client alone.
+    // The fragment after a `#` is not sent to the server.
     let url: Uri = absolute.split('#').next()?.parse().ok()?;
     let origin = |url: &Uri| {
         let host = url.host()?.to_ascii_lowercase();
@@ -108,7 +108,7 @@ fn resolve(base: &Uri, named: &str) -> Option<Uri> {
     (!named.is_empty() && origin(&url)? == origin(base)?).then_some(url)
 }
 
-/// Tells whether a reference begins with a scheme.
+/// Returns whether a reference begins with a scheme.
 fn has_scheme(named: &str) -> bool {
     let Some((scheme, _)) = named.split_once(':') else { return false };
     scheme.starts_with(|found: char| found.is_ascii_alphabetic())

@@ -1,4 +1,4 @@
-//! The stream for what belongs to no request: notices of changed lists, log messages, pings.
+//! The stream for messages that belong to no request: list notices, log messages, pings.
 
 use std::{convert::Infallible, future::pending, sync::Arc};
 
@@ -13,23 +13,24 @@ use crate::{
     config::defaults,
     protocol::{
         Message,
-        payloads::{ListKind, ServerProfile, method},
+        list_page::ListKind,
+        payloads::{ServerProfile, method},
     },
 };
 
-/// What an attempt to listen came to.
+/// The outcome of an attempt to listen.
 enum Heard {
-    /// A stream, which has ended for this reason.
+    /// A stream that has ended, with the reason.
     Stream(Arc<str>),
-    /// Something that may pass.
+    /// A failure that may pass.
     Trouble(Arc<str>),
-    /// There is no stream to be had.
+    /// The upstream offers no stream.
     Nothing(Arc<str>),
 }
 
 impl HttpLink {
-    /// Holds the stream for as long as it is polled, once the handshake is done. An upstream need
-    /// not have one.
+    /// Holds the stream for as long as the future is polled, once the handshake is done. An
+    /// upstream need not have one.
     pub(super) async fn listen(&self, connection: &Arc<Connection>) -> Infallible {
         connection.warm_up.initialized().await;
         let mut events = MeteredEvents::new(None, 0);
@@ -73,14 +74,14 @@ impl HttpLink {
         if upstream::is_event_stream(&answer) {
             tracing::debug!(mcp_server = %connection.server, "listening");
             if has_worked && events.parser.last_id().is_empty() {
-                // Nobody tells what was said meanwhile.
+                // The notices in between are lost.
                 connection.reread_lists();
             }
             events.parser.restart();
             return Heard::Stream(read_shared(connection, &mut answer.into_body(), events).await);
         }
         let why = format!("HTTP {status}").into();
-        // 409 at first means that there is one already, and it is not ours.
+        // 409 on the first attempt means that there is a stream already, of another client.
         if is_transient(status) && (has_worked || status.is_server_error()) {
             return Heard::Trouble(why);
         }
@@ -99,7 +100,7 @@ impl HttpLink {
 }
 
 impl Connection {
-    /// Has every list read again whose changes the server announces: some may have been missed.
+    /// Makes readers read again every list with announced changes: some may have been missed.
     pub(in super::super) fn reread_lists(self: &Arc<Self>) {
         for (list, notice) in [
             (ListKind::Tools, method::TOOLS_CHANGED),

@@ -1,13 +1,13 @@
-//! A link over HTTP: a POST for every message to the upstream.
+//! The link over HTTP: a POST to the upstream for every message.
 //!
-//! Over streamable HTTP the answer comes back as JSON or as an event stream, which may break off
-//! and go on elsewhere ([`stream`]), and one more stream brings what belongs to no request
+//! Over streamable HTTP, the answer is JSON or an event stream. A stream that breaks off may
+//! continue in another one ([`stream`]). One more stream carries messages that belong to no request
 //! ([`listen`]). An upstream of protocol version 2024-11-05 has one stream for everything
 //! ([`legacy_sse`]).
 //!
-//! The session that the upstream minted for our one `initialize` is stamped on every request, so
-//! the upstream sees one client, however many there are. An upstream of the modern era knows no
-//! sessions: each request stands for itself ([`stateless`]).
+//! Every request carries the session that the upstream created for the one `initialize`, so the
+//! upstream sees a single client. An upstream of the modern era has no sessions: each request is
+//! independent ([`stateless`]).
 
 use std::{convert::Infallible, future::pending, sync::Arc};
 
@@ -57,18 +57,18 @@ pub(super) struct HttpLink {
 
 /// A request on its way to the upstream.
 pub(super) struct OutgoingPost {
-    /// The id that it has there.
+    /// The id that it has at the upstream.
     pub(super) id: u64,
-    /// As it was asked.
+    /// The request as it came from the caller.
     pub(super) request: Message,
-    /// As it is sent.
+    /// The request as it is sent.
     pub(super) frame: ByteChunks,
 }
 
-/// How the answer to a POST comes back.
+/// The way in which the answer to a POST comes back.
 #[derive(Debug)]
 enum Answers {
-    /// With the POST.
+    /// In the response to the POST.
     There,
     /// On the one event stream of the connection, as in protocol version 2024-11-05.
     Elsewhere,
@@ -86,7 +86,7 @@ impl HttpLink {
         Self::with(upstream, Answers::There, None, tasks)
     }
 
-    /// Returns a link to an upstream whose event stream was opened.
+    /// Returns a link to an upstream over its open event stream.
     pub(super) fn legacy(opened: LegacyEndpoint, tasks: TaskTracker) -> (Self, HttpReceivers) {
         Self::with(opened.upstream, Answers::Elsewhere, Some(opened.stream), tasks)
     }
@@ -101,13 +101,13 @@ impl HttpLink {
         (Self { upstream, answers, aside, tasks }, HttpReceivers { queue, stream })
     }
 
-    /// Tells whether everything comes on one event stream, so that nothing says what belongs to a
-    /// request.
+    /// Returns whether all messages come on one event stream, which does not show the request that
+    /// they belong to.
     pub(super) fn has_one_stream(&self) -> bool {
         matches!(self.answers, Answers::Elsewhere)
     }
 
-    /// Waits until it is time to say that the upstream takes no connections: for ever if it took one.
+    /// Waits until the upstream counts as unreachable: for ever if it has accepted a connection.
     pub(super) async fn wait_until_unreachable(&self) {
         time::sleep(defaults::CONNECT_NOTICED_AFTER).await;
         if self.upstream.is_reached() {
@@ -120,8 +120,8 @@ impl HttpLink {
         self.upstream.set_session(profile);
     }
 
-    /// Returns what posts a request and hands all that comes back to the connection. Whoever asked
-    /// polls it; [`HttpLink::drain`] goes on when they leave.
+    /// Returns the future that posts a request and passes all that comes back to the connection.
+    /// The caller polls it; [`HttpLink::drain`] continues it after the caller has gone.
     pub(super) fn post(
         connection: Arc<Connection>,
         post: OutgoingPost,
@@ -130,13 +130,13 @@ impl HttpLink {
         Box::pin(async move {
             let Some(link) = connection.http() else { return };
             let id = post.id;
-            // Only a request of the modern era names its version. Boxed: others need not have the room.
+            // Only requests of the modern era name their version. Boxed to save space for others.
             let exchanged = match client_meta::version_of(&post.request) {
                 Some(_) => Box::pin(link.exchange_stateless(&connection, &post, &inbox)).await,
                 None => link.exchange(&connection, id, post.frame.clone(), &inbox).await,
             };
             if let Err(failure) = exchanged {
-                // A subscription is opened again, and costs nobody a request.
+                // A lost subscription is opened again, and no client's request fails with it.
                 let is_request = post.request.method() != Some(method::SUBSCRIPTIONS_LISTEN);
                 if matches!(failure, RequestFailure::SessionLost(_) | RequestFailure::EraLost(_))
                     || (is_request && matches!(failure, RequestFailure::Connect(_)))
@@ -148,8 +148,8 @@ impl HttpLink {
         })
     }
 
-    /// Reads the answer to a request on that nobody waits for any more, until `ends` at most: an
-    /// upstream that is left in the middle of an answer may keep the call in its books for ever.
+    /// Reads the rest of the answer to an abandoned request, until `ends` at most: some upstreams
+    /// never forget a call if the client leaves in the middle of the answer.
     pub(super) fn drain(
         &self,
         connection: Arc<Connection>,
@@ -178,8 +178,8 @@ impl HttpLink {
         self.upstream.notify(frame).await
     }
 
-    /// Sends a message that has no answer, in the background and in order. It is lost only where very
-    /// many wait already.
+    /// Queues a message that has no answer; queued messages are sent in order. It is lost only if
+    /// very many wait already.
     pub(super) fn try_notify(&self, frame: Bytes) {
         let _full_or_gone = self.aside.try_send(frame);
     }
@@ -204,7 +204,7 @@ impl HttpLink {
             Answers::There => self.upstream.pin(&answer),
         }
         if upstream::is_event_stream(&answer) {
-            // Boxed: an answer that is no stream need not have the room.
+            // Boxed: an answer that is not a stream need not reserve space.
             let events = stream::MeteredEvents::new(account, holds);
             return Box::pin(self.follow(connection, id, answer.into_body(), inbox, events)).await;
         }
@@ -212,7 +212,7 @@ impl HttpLink {
         let body = tokio::select! {
             biased;
             whole = upstream::read_whole(&mut body, account, holds) => whole?,
-            // It takes no memory where nobody waits for it.
+            // An unwanted answer takes no memory.
             () = inbox.closed() => return self.drained(connection, id, status, body).await,
         };
         match read_in_place(body.len(), || Message::parse_lossy(body.clone())) {
@@ -222,7 +222,7 @@ impl HttpLink {
             {
                 Err(RequestFailure::EraLost(status))
             }
-            // An answer to this very request is one, whatever the status.
+            // An answer to this very request counts, regardless of the status.
             Ok(message)
                 if message.shape() == MessageKind::Response
                     && message.integer(MessagePart::Id) == Some(id) =>
@@ -238,7 +238,7 @@ impl HttpLink {
         }
     }
 
-    /// Reads the answer to its end that nobody waits for any more, and takes note of what it tells.
+    /// Reads an unwanted answer to its end, and records what it shows about request and session.
     async fn drained(
         &self,
         connection: &Connection,
@@ -256,28 +256,28 @@ impl HttpLink {
         Ok(())
     }
 
-    /// Tells whether there is a session that the upstream could forget.
+    /// Returns whether there is a session that the upstream could forget.
     fn has_session(&self) -> bool {
         match self.answers {
             Answers::There => self.upstream.is_pinned(),
-            // It is in the address that the stream has named.
+            // The session is in the address that the stream has named.
             Answers::Elsewhere => true,
         }
     }
 
-    /// Sends one after the other what was put aside.
+    /// Sends the queued messages one after the other.
     async fn send_aside(&self, mut queue: mpsc::Receiver<Bytes>) -> Infallible {
         while let Some(frame) = queue.recv().await {
             let _lost = time::timeout(defaults::GOODBYE_TIMEOUT, self.notify(frame)).await;
         }
-        // Our own sender is in the link.
+        // The link has a sender, so the queue never ends.
         pending().await
     }
 
-    /// Ends the session at the upstream, if it minted one and has not forgotten it.
+    /// Ends the session at the upstream, if the upstream created one and has not forgotten it.
     async fn goodbye(&self, connection: &Connection) {
-        // What was heard on it afterwards shows that it was another instance that knows nothing of
-        // it, or a proxy: a session that nobody ends may keep a set of processes for ever.
+        // Messages after the loss show that another instance or a proxy did not know the session.
+        // It is ended then: an abandoned session may keep a set of processes for ever.
         let is_lost = matches!(connection.reason(), Some(RequestFailure::SessionLost(_)))
             && !connection.counters.heard.has_recovered();
         if self.upstream.is_pinned() && !is_lost {
@@ -286,7 +286,7 @@ impl HttpLink {
     }
 }
 
-/// Runs the link until the connection is to be closed, and says goodbye to the upstream.
+/// Runs the link until the connection is to be closed, then ends the session at the upstream.
 pub(super) async fn run(connection: Arc<Connection>, ends: HttpReceivers) {
     let Some(link) = connection.http() else { return };
     let received = async {

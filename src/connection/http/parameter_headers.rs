@@ -1,5 +1,4 @@
-//! The headers that repeat what is in the body of a request, and which arguments of which tools are
-//! among it.
+//! The headers that repeat parts of a request's body, and the tool arguments among those parts.
 
 use std::{
     collections::HashMap,
@@ -19,30 +18,31 @@ use crate::{
         Message, ObjectMembers,
         json_array::{LIST_ITEMS_MAX, first_items},
         jsonrpc::MessagePart,
+        list_page::ListKind,
         parameter_headers::{self, HeaderParameter},
-        payloads::{ListKind, method},
+        payloads::method,
     },
     single_flight::SingleFlight,
 };
 
-/// How often it is waited for the tools to be read again: a reading that was under way already may
-/// have begun before the tool got other marks.
+/// The number of readings of the tools to wait for: the first one may have been in progress before
+/// the tool got other marks.
 const READINGS: usize = 2;
 
-/// What is known of the arguments that travel in headers too.
+/// The known tool arguments that are also sent in headers.
 #[derive(Debug)]
 pub(in super::super) struct ParameterHeaders {
-    /// By tool; tools that have none are left out.
+    /// By tool; tools without such arguments are left out.
     known: Mutex<HashMap<String, Vec<HeaderParameter>>>,
-    /// Whether the tools could be read again.
+    /// The readings of the tools; the outcome says whether they could be read.
     readings: Arc<SingleFlight<bool>>,
 }
 
-/// The marks of one page of tools.
+/// The header marks of one page of tools.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Marks {
     by_tool: HashMap<String, Vec<HeaderParameter>>,
-    /// Tools whose marks are of no use, and why.
+    /// Tools with invalid marks, each with its error.
     refused: Vec<(String, parameter_headers::HeaderMarkError)>,
 }
 
@@ -79,7 +79,7 @@ impl ParameterHeaders {
         found
     }
 
-    /// Takes in the marks of a page; the first one of a list replaces what was known.
+    /// Stores the marks of a page; the first page of a list replaces all known marks.
     fn learn(&self, marks: HashMap<String, Vec<HeaderParameter>>, is_first: bool) {
         let mut known = self.known();
         if is_first {
@@ -95,10 +95,10 @@ impl ParameterHeaders {
 }
 
 impl Connection {
-    /// Takes in which arguments of the tools in an answer to `tools/list` travel in headers, and
-    /// returns the answer without the tools whose schema says that wrongly.
+    /// Stores which arguments of the tools in an answer to `tools/list` are sent in headers.
+    /// Returns the answer without the tools with invalid marks in their schema.
     ///
-    /// Source: MCP 2026-07-28, "Schema Extension": a client must leave those out.
+    /// Source: MCP 2026-07-28, "Schema Extension": a client must leave such tools out.
     pub(in super::super) fn screen(&self, answer: Message, is_first: bool) -> Message {
         let Some(result) = answer.part(MessagePart::Result) else { return answer };
         let (marks, kept) = Marks::read(result);
@@ -112,8 +112,8 @@ impl Connection {
         }
     }
 
-    /// Has the tools read again, once for all who want it, for the headers of a request that was
-    /// sent with those in `repeated`; `true` when they are others now.
+    /// Reads the tools again, once for all callers, because the headers `repeated` of `request`
+    /// were refused. Returns whether its headers differ now.
     pub(super) async fn learn_header_marks(
         self: &Arc<Self>,
         tasks: &TaskTracker,
@@ -140,7 +140,7 @@ impl Connection {
         are_others()
     }
 
-    /// Reads the tools for the marks in their schemas; `false` when they cannot be had.
+    /// Reads the tools for the marks in their schemas; `false` when they cannot be read.
     async fn read_marks(self: &Arc<Self>) -> bool {
         let ends = Instant::now() + defaults::WARM_UP_TIMEOUT;
         let mut cursor: Option<String> = None;
@@ -149,7 +149,7 @@ impl Connection {
             let params =
                 cursor.as_ref().map(|cursor| serde_json::json!({ "cursor": cursor }).to_string());
             let request = Message::request(ListKind::Tools.method(), params.as_deref());
-            // What comes is screened, and so learnt, on its way.
+            // Each answer passes [`Connection::screen`], which stores the marks.
             let answer = match Box::pin(
                 self.ask(&request, ConnectionLimits { silence: total, total }),
             )
@@ -173,8 +173,8 @@ impl Connection {
 }
 
 impl Marks {
-    /// Reads a page of `tools/list`, the text of its result, and returns the page without the tools
-    /// that are refused, if there are any.
+    /// Reads a page of `tools/list`, given the text of its result. Also returns the page without
+    /// the refused tools, if there are any.
     fn read(result: &str) -> (Self, Option<String>) {
         #[derive(Deserialize)]
         struct Tool<'a> {
@@ -189,7 +189,7 @@ impl Marks {
         let mut kept = Vec::new();
         for text in tools {
             let Ok(Tool { name, schema: Some(schema) }) = serde_json::from_str(text.get()) else {
-                // What else is wrong with a tool is for others to say.
+                // Other errors in a tool are not checked here.
                 kept.push(text.get());
                 continue;
             };

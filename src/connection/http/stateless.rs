@@ -1,5 +1,5 @@
-//! Requests of the modern era: each is an HTTP exchange of its own, without a session, and closing
-//! its stream is what calls it off.
+//! The requests of the modern era: each is an HTTP exchange of its own, without a session, and
+//! closing its stream cancels it.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ use crate::{
 };
 
 impl HttpLink {
-    /// Posts a request and hands everything that comes back to the connection.
+    /// Posts a request and passes everything that comes back to the connection.
     pub(super) async fn exchange_stateless(
         &self,
         connection: &Arc<Connection>,
@@ -59,7 +59,7 @@ impl HttpLink {
             if connection.era() == Era::Modern && is_era_lost(status, error) {
                 return Err(RequestFailure::EraLost(status));
             }
-            // The tool has other marks than those that we know. Source: MCP 2026-07-28, "Client
+            // The marks of the tool differ from the known ones. Source: MCP 2026-07-28, "Client
             // Behavior".
             if may_learn
                 && RpcError::code_of(error) == Some(HEADER_MISMATCH)
@@ -73,15 +73,15 @@ impl HttpLink {
         }
     }
 
-    /// Keeps the session that an upstream mints for whatever it is sent, to be ended.
+    /// Remembers a session that the upstream creates for any request, so that it can be ended.
     fn note_stray_session(&self, connection: &Connection, answer: &Response<ResponseBody>) {
         if connection.profile().is_none() {
             self.upstream.note_stray(answer);
         }
     }
 
-    /// Ends a session that the upstream has minted for the question which era it is of: nobody will
-    /// use it, and it may keep a set of processes.
+    /// Ends a session that the upstream has created for the probe: it is not used, and may keep a
+    /// set of processes.
     pub(in super::super) fn end_stray_session(&self) {
         let upstream = self.upstream.clone();
         if upstream.has_stray() {
@@ -93,7 +93,7 @@ impl HttpLink {
     }
 }
 
-/// Reads the stream that answers request `id`. One that breaks off cannot be had again.
+/// Reads the stream that answers request `id`. A broken stream cannot be resumed.
 async fn read(
     connection: &Arc<Connection>,
     id: u64,
@@ -105,8 +105,8 @@ async fn read(
     if connection.is_open(id) { Err(RequestFailure::BrokenOff(why)) } else { Ok(()) }
 }
 
-/// Returns the answer to request `id` that a body holds, whatever its status. An error need not say
-/// which request it is about: there is only one.
+/// Returns the answer to request `id` in a body, regardless of its status. An error need not name
+/// the request: there is only one.
 ///
 /// # Errors
 ///
@@ -130,8 +130,8 @@ fn answer_to(
     Ok((message.integer(MessagePart::Id) == Some(id)).then_some(message))
 }
 
-/// Tells whether an upstream that does not answer with a message may be of the legacy era: it was
-/// replaced, and wants a session.
+/// Returns whether an upstream that does not answer with a message may be of the legacy era: it was
+/// replaced, and requires a session.
 fn may_be_legacy(status: StatusCode) -> bool {
     matches!(
         status,
@@ -139,8 +139,8 @@ fn may_be_legacy(status: StatusCode) -> bool {
     )
 }
 
-/// Tells whether an error is that of an upstream which does not speak our version any more: it wants
-/// a session, or names other versions. Nothing was executed then.
+/// Returns whether an error comes from an upstream that no longer speaks metamcp's version: it
+/// requires a session, or names other versions. Nothing was executed then.
 fn is_era_lost(status: StatusCode, error: &str) -> bool {
     match RpcError::code_of(error) {
         Some(SESSION_REQUIRED | SESSION_NOT_FOUND) => may_be_legacy(status),
@@ -149,8 +149,8 @@ fn is_era_lost(status: StatusCode, error: &str) -> bool {
     }
 }
 
-/// Tells whether an answer is that of an upstream of the modern era to a request of the legacy one,
-/// which knows no such errors: it was replaced. Not so in a handshake, which asks for the era.
+/// Returns whether an answer comes from an upstream of the modern era that replaced a legacy one,
+/// where no such errors exist. Not for handshakes, which ask for the era.
 pub(super) fn is_modern_refusal(status: StatusCode, answer: &Message) -> bool {
     let error = answer.part(MessagePart::Error).unwrap_or_default();
     may_be_legacy(status)

@@ -1,4 +1,4 @@
-//! Event streams: what comes on them, and where one goes on that broke off.
+//! The event streams: their events, and the resumption of a stream that broke off.
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,9 +20,9 @@ use crate::{
 };
 
 impl HttpLink {
-    /// Reads the stream that answers request `id` to its end. One that breaks off before the
-    /// answer is asked for anew from where it was, if the upstream numbers its events; the
-    /// request itself is never sent again.
+    /// Reads the stream that answers request `id` to its end. A stream that breaks off before the
+    /// answer is resumed after its last event, if the upstream numbers its events. The request is
+    /// never sent again.
     pub(super) async fn follow(
         &self,
         connection: &Arc<Connection>,
@@ -48,11 +48,11 @@ impl HttpLink {
         }
     }
 
-    /// Opens a stream that goes on after the last event.
+    /// Opens a stream that continues after the last event.
     ///
     /// # Errors
     ///
-    /// [`RequestFailure::BrokenOff`], whatever stands in the way: the request may have been executed.
+    /// [`RequestFailure::BrokenOff`] for any obstacle, as the request may have been executed.
     async fn resume(
         &self,
         events: &SseDecoder,
@@ -79,7 +79,7 @@ impl HttpLink {
     }
 }
 
-/// Reads the stream of request `id` until it ends, and returns why it did.
+/// Reads the stream of request `id` until it ends, and returns why it ended.
 pub(super) async fn read_answer(
     connection: &Arc<Connection>,
     id: u64,
@@ -91,11 +91,11 @@ pub(super) async fn read_answer(
     loop {
         let is_wanted = !inbox.is_closed();
         if !is_wanted {
-            // It takes no memory where nobody waits for it.
+            // Unwanted events take no memory.
             events.discard(RequestFailure::Closed);
         }
-        // Nothing that matters comes after the answer: the end is waited for, so that the TCP
-        // connection can be used again, but some upstreams never end a stream.
+        // Nothing that matters follows the answer. The end is awaited, so that the TCP connection
+        // can be reused, but some upstreams never end a stream.
         let frame = if connection.is_open(id) {
             tokio::select! {
                 biased;
@@ -108,7 +108,7 @@ pub(super) async fn read_answer(
         let frame = match frame {
             None => {
                 // Source: MCP 2025-11-25, "Sending messages to the server": a server may end a
-                // stream to which it has given an id and a pause, so that its client polls.
+                // stream that has an event id and a retry time, so that its client polls.
                 if events.parser.retry().is_some() && !events.parser.last_id().is_empty() {
                     inbox.defer();
                 }
@@ -122,13 +122,13 @@ pub(super) async fn read_answer(
         events.parser.push(chunk);
         while let Some(item) = events.parser.next_item() {
             events.take(connection, item, Some(id));
-            // The stream is this client's own: it is read as fast as the client reads.
+            // The stream belongs to this client alone: it is read as fast as the client reads.
             inbox.drained().await;
         }
         if !is_wanted {
             continue;
         }
-        // Known before its end has come, which may be never.
+        // Known before the event has ended, which may never happen.
         if let Some(length) = events.parser.skipped() {
             return Err(RequestFailure::Oversized { length });
         }
@@ -140,7 +140,7 @@ pub(super) async fn read_answer(
     }
 }
 
-/// Reads a stream that belongs to no request until it ends, and returns why it did.
+/// Reads a stream that belongs to no request until it ends, and returns why it ended.
 pub(super) async fn read_shared(
     connection: &Arc<Connection>,
     body: &mut ResponseBody,
@@ -165,18 +165,18 @@ pub(super) async fn read_shared(
     }
 }
 
-/// How much of a stream is read before others get their turn, in bytes. Ours: an upstream that never
-/// stops sending must not keep a thread to itself.
+/// The number of bytes of a stream that are read before other tasks get a turn: an upstream that
+/// never stops sending must not keep a thread to itself.
 const TURN_BYTES: usize = 64 << 10;
 
-/// What is left of a turn.
+/// The bytes that were read in the current turn.
 #[derive(Default)]
 struct Turn {
     n_bytes: usize,
 }
 
 impl Turn {
-    /// Takes note of what was read, and lets others go first when it is enough.
+    /// Counts bytes that were read, and yields to other tasks when there are enough.
     async fn spend(&mut self, n_bytes: usize) {
         self.n_bytes += n_bytes;
         if self.n_bytes >= TURN_BYTES {
@@ -190,21 +190,21 @@ impl Turn {
 pub(super) struct MeteredEvents {
     pub(super) parser: SseDecoder,
     held: MemoryReservation,
-    /// The bytes that the reader holds beside the stream.
+    /// The bytes that the reader holds besides the stream.
     holds: usize,
-    /// The reason why the event that is read now is not kept.
+    /// The reason why the event in progress is not kept.
     refused: Option<RequestFailure>,
 }
 
 impl MeteredEvents {
-    /// Returns the events of a stream that count for `account`, and whose reader holds `holds` bytes
-    /// beside it.
+    /// Returns the events of a stream that count for `account`. Its reader holds `holds` bytes
+    /// besides it.
     pub(super) fn new(account: Option<Account>, holds: usize) -> Self {
         let parser = SseDecoder::new(defaults::MESSAGE_BYTES_MAX);
         Self { parser, held: MemoryReservation::of(account), holds, refused: None }
     }
 
-    /// Returns the reservation that the event needs which is read now.
+    /// Returns the size of the reservation that the event in progress needs.
     fn wanted(&self) -> usize {
         let n_kept = self.parser.n_kept();
         match n_kept > defaults::BUFFER_KEPT_BYTES && n_kept > self.held.n_bytes() {
@@ -213,21 +213,21 @@ impl MeteredEvents {
         }
     }
 
-    /// Waits for room for the event that is read now: meanwhile the upstream waits, too.
+    /// Waits for room for the event in progress: the upstream waits meanwhile, too.
     async fn wait_for_room(&mut self) -> Result<(), MemoryExhausted> {
         self.give_back();
         self.held.wait_for(self.wanted(), self.holds).await
     }
 
-    /// Throws the event away that is read now, where there is no room for it: others wait for what
-    /// comes after it.
+    /// Discards the event in progress if there is no room for it: other receivers wait for the
+    /// events after it.
     fn discard_without_room(&mut self) {
         if let Err(exhausted) = self.held.grow_to(self.wanted()) {
             self.discard(RequestFailure::NoMemory(exhausted));
         }
     }
 
-    /// Throws the event away that is read now, if it is a large one.
+    /// Discards the event in progress, if it is large.
     fn discard(&mut self, why: RequestFailure) {
         if self.parser.n_kept() > defaults::BUFFER_KEPT_BYTES {
             self.parser.discard();
@@ -236,20 +236,20 @@ impl MeteredEvents {
         }
     }
 
-    /// Hands one event to the connection, and gives back what no event needs any more.
+    /// Passes one event to the connection, and releases memory that no event needs any more.
     fn take(&mut self, connection: &Arc<Connection>, item: SseItem, via: Option<u64>) {
         self.hand_over(connection, item, via);
         self.give_back();
     }
 
-    /// Gives back what was reserved for an event that is not being read any more.
+    /// Releases the reservation, if no large event is in progress.
     fn give_back(&mut self) {
         if self.parser.n_kept() <= defaults::BUFFER_KEPT_BYTES {
             self.held.shrink_to(0);
         }
     }
 
-    /// Hands one event to the connection. One without data only moves the id.
+    /// Passes one event to the connection. An event without data only sets the last event id.
     fn hand_over(&mut self, connection: &Arc<Connection>, item: SseItem, via: Option<u64>) {
         let mut via = via;
         let (thrown, failure) = match item {
@@ -263,7 +263,7 @@ impl MeteredEvents {
             SseItem::Oversized(thrown) => match self.refused.take() {
                 Some(why) => {
                     if matches!(why, RequestFailure::Closed) {
-                        // Nobody waits: what is still to come may be the answer.
+                        // The event has no receiver, and the answer may still come.
                         via = None;
                     }
                     (thrown, why)
@@ -281,23 +281,23 @@ impl MeteredEvents {
     }
 }
 
-/// Tells whether a refused stream may be had a little later.
+/// Returns whether a refused stream may be available a little later.
 pub(super) fn is_transient(status: StatusCode) -> bool {
-    // 409: the upstream has not noticed yet that the last one has ended.
+    // 409: the upstream has not noticed yet that the previous stream has ended.
     matches!(
         status,
         StatusCode::REQUEST_TIMEOUT | StatusCode::CONFLICT | StatusCode::TOO_MANY_REQUESTS
     ) || (status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED)
 }
 
-/// Attempts to open a stream again, and the pauses before them.
+/// The attempts to open a stream again, with the pauses before them.
 pub(in super::super) struct ReopenAttempts {
     backoff: Backoff,
     n_left: u32,
 }
 
 impl ReopenAttempts {
-    /// Returns as many attempts as bring no progress.
+    /// Returns as many attempts as are made without progress.
     pub(in super::super) fn new() -> Self {
         Self {
             backoff: Backoff::new(defaults::STREAM_PAUSE),
@@ -305,8 +305,8 @@ impl ReopenAttempts {
         }
     }
 
-    /// Returns the pause before the next attempt, if there is one left. The server may ask for a
-    /// longer one.
+    /// Returns the pause before the next attempt, if there is one left. `asked` is the server's
+    /// wish for a longer one.
     pub(in super::super) fn next(&mut self, asked: Option<Duration>) -> Option<Duration> {
         self.n_left = self.n_left.checked_sub(1)?;
         Some(self.pause(asked))

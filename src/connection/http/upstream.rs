@@ -1,4 +1,4 @@
-//! Where an upstream is, and what every request to it carries.
+//! The address of an upstream, and the headers of every request to it.
 
 use std::{
     borrow::Cow,
@@ -37,22 +37,22 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 const BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 
-/// How much of an upstream's error page is looked at, in bytes.
+/// The length of the part of an upstream's error page that is read, in bytes.
 const ERROR_BODY_BYTES: usize = 4096;
 
-/// Where an upstream is, and what every request to it carries.
+/// The address of an upstream, and the headers of every request to it.
 #[derive(Clone, Debug)]
 pub(in super::super) struct HttpUpstream {
     lanes: Arc<HttpPool>,
     url: Uri,
-    /// What of it goes into a request.
+    /// The path and query, as they appear in a request.
     target: Uri,
     /// The headers of a POST before the handshake.
     bare: HeaderMap,
-    /// Those of one after it, with session and version.
+    /// The headers of a POST after it, with session and version.
     stamped: OnceLock<HeaderMap>,
     session: OnceLock<HeaderValue>,
-    /// A session that was minted for a request that wanted none.
+    /// A session that was created for a request that needs none.
     stray: OnceLock<HeaderValue>,
 }
 
@@ -61,7 +61,7 @@ impl HttpUpstream {
     ///
     /// # Errors
     ///
-    /// The name of the header whose value cannot be sent.
+    /// The name of the header that has a value which cannot be sent.
     pub(in super::super) fn new(
         url: Uri,
         configured: &BTreeMap<String, String>,
@@ -75,7 +75,7 @@ impl HttpUpstream {
         }
         bare.insert(ACCEPT, BOTH);
         bare.insert(CONTENT_TYPE, JSON);
-        // Made once here, or the client makes it for every request.
+        // Set once here, or the client computes it for every request.
         if let Some(host) = host(&url) {
             bare.insert(HOST, host);
         }
@@ -84,19 +84,19 @@ impl HttpUpstream {
         Ok(Self { lanes, url, target, bare, stamped, session, stray })
     }
 
-    /// Returns the same upstream with messages going to another path of it.
+    /// Returns the same upstream with another address for messages.
     pub(super) fn at(&self, url: Uri) -> Self {
         Self { target: target(&url), url, ..self.clone() }
     }
 
-    /// Returns its address.
+    /// Returns the address.
     pub(super) fn url(&self) -> &Uri {
         &self.url
     }
 
-    /// Keeps the session that the answer to `initialize` names.
+    /// Stores the session that the answer to `initialize` names.
     pub(super) fn pin(&self, answer: &Response<ResponseBody>) {
-        // What comes after the handshake must be the same, or is of no use.
+        // After the handshake, the session must stay the same.
         if self.stamped.get().is_none()
             && answer.status().is_success()
             && let Some(session) = answer.headers().get(SESSION)
@@ -105,17 +105,17 @@ impl HttpUpstream {
         }
     }
 
-    /// Tells whether the upstream has ever taken a connection.
+    /// Returns whether the upstream has ever accepted a connection.
     pub(super) fn is_reached(&self) -> bool {
         self.lanes.is_reached()
     }
 
-    /// Tells whether the upstream has minted a session.
+    /// Returns whether the upstream has created a session.
     pub(super) fn is_pinned(&self) -> bool {
         self.session.get().is_some()
     }
 
-    /// Remembers session and protocol version for the headers of all that follows.
+    /// Stores session and protocol version for the headers of all later requests.
     pub(super) fn set_session(&self, profile: &ServerProfile) {
         let mut stamped = self.headers().into_owned();
         if let Ok(version) = HeaderValue::try_from(&profile.protocol_version) {
@@ -141,7 +141,7 @@ impl HttpUpstream {
         let mut headers = self.bare.clone();
         headers.insert(VERSION, HeaderValue::from_static(version::MODERN));
         for (name, value) in repeated {
-            // What was encoded can be sent, and names were looked at when they were read.
+            // Encoded values can be sent, and the names were checked when they were read.
             if let (Ok(name), Ok(value)) =
                 (HeaderName::try_from(name), HeaderValue::try_from(value))
             {
@@ -151,19 +151,19 @@ impl HttpUpstream {
         self.send(Method::POST, Cow::Owned(headers), frame).await
     }
 
-    /// Keeps the session that an answer names to a request that wanted none.
+    /// Stores the session that is named in an answer to a request that needs none.
     pub(super) fn note_stray(&self, answer: &Response<ResponseBody>) {
         if let Some(session) = answer.headers().get(SESSION) {
             let _only_one = self.stray.set(session.clone());
         }
     }
 
-    /// Tells whether there is such a session.
+    /// Returns whether there is such a session.
     pub(super) fn has_stray(&self) -> bool {
         self.stray.get().is_some()
     }
 
-    /// Ends it.
+    /// Ends such a session.
     pub(super) async fn delete_stray(&self) -> Result<(), RequestFailure> {
         let mut headers = self.bare.clone();
         if let Some(session) = self.stray.get() {
@@ -184,7 +184,7 @@ impl HttpUpstream {
         }
     }
 
-    /// Asks for an event stream, for the one that goes on after the event `last_id` if there is one.
+    /// Requests an event stream, after the event `last_id` if that is not empty.
     pub(super) async fn listen(
         &self,
         last_id: &[u8],
@@ -233,12 +233,12 @@ impl HttpUpstream {
     }
 }
 
-/// Returns the part of `url` that a request to its host names.
+/// Returns the part of `url` that goes into the request line.
 fn target(url: &Uri) -> Uri {
     url.path_and_query().cloned().map_or_else(|| Uri::from_static("/"), Uri::from)
 }
 
-/// Returns the `HostLauncher` header for `url`.
+/// Returns the `Host` header for `url`.
 fn host(url: &Uri) -> Option<HeaderValue> {
     let host = url.host()?;
     let host = match url.port_u16() {
@@ -248,15 +248,15 @@ fn host(url: &Uri) -> Option<HeaderValue> {
     HeaderValue::try_from(host).ok()
 }
 
-/// Tells whether an answer is an event stream.
+/// Returns whether an answer is an event stream.
 pub(super) fn is_event_stream(answer: &Response<ResponseBody>) -> bool {
     let kind = answer.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
     let kind = kind.split(|byte| *byte == b';').next().unwrap_or_default();
     answer.status().is_success() && kind.trim_ascii().eq_ignore_ascii_case(EVENTS.as_bytes())
 }
 
-/// Reads a body that is no stream, and counts it for `account`. Where there is no memory for it, the
-/// upstream waits for a while. The reader holds `holds` bytes beside it.
+/// Reads a body that is not a stream, and counts it for `account`. Without memory for it, the
+/// upstream waits for a while. The reader holds `holds` bytes besides it.
 pub(super) async fn read_whole(
     body: &mut ResponseBody,
     account: Option<Account>,
@@ -283,16 +283,15 @@ pub(super) async fn drained(mut body: ResponseBody) -> Result<Vec<u8>, hyper::Er
     Ok(beginning)
 }
 
-/// Reads a body of no use, so that its TCP connection can be used again.
+/// Reads an unneeded body to its end, so that its TCP connection can be reused.
 pub(super) async fn finish(mut body: ResponseBody) {
     body::discard(&mut body, defaults::STREAM_END).await;
 }
 
-/// Tells whether an answer says that the upstream does not know the session of the request.
+/// Returns whether an answer says that the upstream does not know the session of the request.
 ///
-/// 404 is what the protocol says; 400 with such words is what some upstreams answer after a
-/// restart. Nothing else is a reason to make a new one. Source: seed 003, and the sessions of its
-/// upstream.
+/// The specification requires 404. After a restart, some upstreams answer 400 with such a text. No
+/// other answer justifies a new session.
 pub(super) fn is_session_lost(status: StatusCode, body: &[u8]) -> bool {
     match status {
         StatusCode::NOT_FOUND => true,
@@ -304,10 +303,10 @@ pub(super) fn is_session_lost(status: StatusCode, body: &[u8]) -> bool {
     }
 }
 
-/// Returns the failure that an answer is which has no message in it.
+/// Returns the failure for an answer without a message in it.
 ///
-/// The beginning of the page is shown, unless it looks like a list of secrets: the upstream of
-/// seed 003 answers an unknown session with the ids of all live ones.
+/// It shows the beginning of the page, unless that mentions sessions: some upstreams answer an
+/// unknown session with the ids of all live ones.
 pub(super) fn no_message(
     connection: &Connection,
     status: StatusCode,
@@ -318,7 +317,7 @@ pub(super) fn no_message(
     RequestFailure::Status { status, body: body.into() }
 }
 
-/// Returns as much of an error page as is looked at.
+/// Returns the part of an error page that is read.
 fn beginning(body: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(&body[..body.len().min(ERROR_BODY_BYTES)])
 }

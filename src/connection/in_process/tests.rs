@@ -93,7 +93,7 @@ async fn a_modern_server_is_told_by_its_clients_only_what_is_called_off() {
         ] {
             connection.notify(&Message::notification(method, params)).await;
         }
-        // What is called off is told in both eras, and comes after all else.
+        // Both eras take cancellations, and this one comes after everything else.
         let waiting = connection.call(Holder::SERVICE, &call("wait"), LIMITS).await.expect("sent");
         while server.n_calls() == 0 {
             tokio::task::yield_now().await;
@@ -158,7 +158,7 @@ async fn what_a_server_asks_while_we_ask_it_something_is_for_its_client() {
     let announcement = announced.recv().await.expect("announced: no client waits");
     assert!(matches!(announcement.aside, SideMessage::Question(_)), "{:?}", announcement.aside);
 
-    // Many of ours, so that none of them is taken for the client's by luck.
+    // Many internal requests, so that none of them is mistaken for the client's by chance.
     let mut others = Vec::new();
     for _ in 0..16 {
         others.push(

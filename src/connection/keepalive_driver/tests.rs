@@ -17,7 +17,7 @@ use crate::{
 const KEPT: LifecycleConfig = LifecycleConfig::KeepAlive { idle_timeout: None };
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// A connection to a server of a test that is kept so.
+/// Connects a test server with this lifecycle.
 async fn connect(lifecycle: LifecycleConfig) -> (Arc<Connection>, Arc<InProcessServer>) {
     let servers = InProcessLauncher::new();
     let (dialer, _announced) = servers.dialer();
@@ -29,7 +29,7 @@ async fn connect(lifecycle: LifecycleConfig) -> (Arc<Connection>, Arc<InProcessS
     (dialled.await.expect("connects"), servers.of("test"))
 }
 
-/// Calls a tool that answers never, with so much time.
+/// Calls a tool that never answers, with this time limit.
 async fn call(connection: &Arc<Connection>, seconds: u64) -> Result<Message, RequestFailure> {
     let limit = Duration::from_secs(seconds);
     let params = r#"{"name":"wait","arguments":{}}"#;
@@ -53,7 +53,7 @@ async fn a_child_that_is_to_be_there_and_hangs_is_closed_after_three_pings() {
     let before = server.n_pings();
     let (seconds, ()) = seconds_of(connection.down()).await;
 
-    // A ping that waits for 10 s, a rest of 30 s, and both once more, and a ping.
+    // A ping of 10 s and a pause of 30 s, both twice, then the last ping.
     assert!((90..=121).contains(&seconds), "{seconds} s");
     assert_eq!((server.n_pings() - before, server.n_living()), (3, 0));
     assert!(matches!(connection.reason(), Some(RequestFailure::Unresponsive)));
@@ -75,7 +75,7 @@ async fn a_child_that_works_is_not_pinged_and_not_replaced() {
         while server.n_calls() == 0 {
             task::yield_now().await;
         }
-        // One thing at a time: it does not answer pings meanwhile.
+        // It does one thing at a time, and answers no pings meanwhile.
         server.set_mute(true);
         time::sleep(HOUR / 2).await;
         assert_eq!(server.n_pings(), 0);
@@ -100,7 +100,7 @@ async fn a_child_that_hangs_in_a_request_is_replaced_although_nobody_keeps_it() 
         let all = async { tokio::join!(late, timed_out) };
         let (seconds, (late, ())) = seconds_of(all).await;
 
-        // The silence of a minute, then three pings, one after the other.
+        // The silence of a minute, then three pings without a pause.
         assert_eq!((seconds, server.n_pings()), (90, 3), "{lifecycle:?}");
         assert!(matches!(late, Err(RequestFailure::Unresponsive)), "what runs there fails too");
         connection.down().await;
@@ -153,7 +153,7 @@ async fn a_ping_is_no_use_of_the_connection() {
     assert_eq!((traffic.in_flight, traffic.draining, traffic.missed_pings), (0, 0, 1));
 }
 
-/// Gives a call up that is never answered, after some seconds.
+/// Gives up a call that is never answered, after `seconds`.
 async fn give_up(connection: &Arc<Connection>, seconds: u64) {
     let given_up = time::timeout(Duration::from_secs(seconds), call(connection, 3600)).await;
     assert!(given_up.is_err(), "it is not answered");
@@ -175,7 +175,7 @@ async fn a_child_that_hangs_in_a_request_that_was_given_up_is_replaced() {
     }
 }
 
-/// Has the server send more and more notifications.
+/// Makes the server send notifications without end.
 async fn flood(connection: &Arc<Connection>) -> Infallible {
     let text =
         r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}"#;
@@ -241,7 +241,7 @@ async fn a_child_that_may_be_busy_with_an_older_request_is_not_pinged() {
         while server.n_calls() == 0 {
             task::yield_now().await;
         }
-        // One thing at a time: it does not answer pings meanwhile.
+        // It does one thing at a time, and answers no pings meanwhile.
         server.set_mute(true);
         give_up(&connection, 5).await;
         time::sleep(HOUR / 2).await;

@@ -1,7 +1,7 @@
-//! Our own subscription to what a server of the modern era tells of: one per connection, for all
-//! clients together.
+//! The subscription of metamcp to the notices of a server of the modern era: one per connection,
+//! for all clients.
 //!
-//! It is no work: the connection counts as idle meanwhile, and none is kept for it.
+//! It is not work: the connection counts as idle meanwhile, and is not kept for it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -40,19 +40,19 @@ mod subscription_state;
 
 use subscription_state::{SubscriptionAction, SubscriptionState};
 
-/// What clients want to be told of, and what the server has said to that.
+/// The resources that clients watch, and the server's response.
 #[derive(Debug, Default)]
 pub(super) struct NoticeSubscriptions {
     watched: watch::Sender<BTreeSet<String>>,
     told: watch::Sender<Told>,
 }
 
-/// What came of the last attempt to have resources watched.
+/// The outcome of the last attempt to watch resources.
 #[derive(Clone, Debug, Default)]
 struct Told {
-    /// Those that it was about; nothing before the first attempt.
+    /// The resources of the attempt; `None` before the first one.
     asked: Option<BTreeSet<String>>,
-    /// Those that will not be told of, with the error objects as JSON text.
+    /// The resources that are not watched, with the error objects as JSON text.
     refused: BTreeMap<String, String>,
 }
 
@@ -62,25 +62,25 @@ struct Open {
     honoured: SubscriptionFilter,
 }
 
-/// Why there is no subscription.
+/// The reason why there is no subscription.
 enum Refusal {
     /// The server's error object, as JSON text.
     Answered(String),
-    /// It may come to one later.
+    /// A failure that may pass.
     Lost(Arc<str>),
 }
 
 impl Connection {
-    /// Has the server tell of these resources, and of no others, and returns those that it will not
-    /// tell of, with error objects as JSON text.
+    /// Makes the server watch these resources, and no others. Returns those that it does not watch,
+    /// with error objects as JSON text.
     ///
     /// # Errors
     ///
-    /// [`RequestFailure`] when it does not say within [`defaults::SETTLE_TIMEOUT`].
+    /// [`RequestFailure`] when the server does not respond within [`defaults::SETTLE_TIMEOUT`].
     ///
     /// # Cancel safety
     ///
-    /// Safe: it is brought about all the same.
+    /// Cancel safe: the change takes effect all the same.
     pub async fn watch(
         &self,
         uris: &BTreeSet<String>,
@@ -104,7 +104,7 @@ impl Connection {
 }
 
 /// Holds the subscription of an established connection until that is gone. `tells_lists` says that
-/// somebody is there to be told of lists that have changed.
+/// there are clients to notify of changed lists.
 pub(super) async fn run(connection: Arc<Connection>, tells_lists: bool) {
     if connection.era() == Era::Legacy {
         return;
@@ -125,14 +125,14 @@ pub(super) async fn run(connection: Arc<Connection>, tells_lists: bool) {
     }
 }
 
-/// Holds the subscription of one connection.
+/// The task state that holds the subscription of one connection.
 struct Listener<'a> {
     connection: &'a Arc<Connection>,
     watched: watch::Receiver<BTreeSet<String>>,
     tells_lists: bool,
     plan: SubscriptionState,
     open: Option<Open>,
-    /// The one before, whose last notices may still be on their way, and for how long that is so.
+    /// The previous subscription, and the time until which its last notices may still come.
     last: Option<(Open, Instant)>,
     attempts: ReopenAttempts,
     has_worked: bool,
@@ -151,7 +151,7 @@ impl Listener<'_> {
                 }
                 SubscriptionAction::Open(filter) => {
                     if let Some(pause) = self.try_to_open(filter).await {
-                        // What is wanted meanwhile is asked for at once.
+                        // New wishes are requested at once.
                         tokio::select! {
                             _ = self.watched.changed() => {}
                             () = time::sleep(pause) => {}
@@ -162,7 +162,7 @@ impl Listener<'_> {
         }
     }
 
-    /// Returns what is wanted of this server.
+    /// Returns the notices that metamcp wants of this server.
     fn filter(&mut self) -> SubscriptionFilter {
         let uris = self.watched.borrow_and_update().iter().cloned().collect();
         let all =
@@ -180,8 +180,8 @@ impl Listener<'_> {
         filter
     }
 
-    /// Opens a subscription, while the last one goes on; returns how long to wait before that is
-    /// tried again, if it has failed.
+    /// Opens a subscription while the previous one continues. If that fails, returns the pause
+    /// before the next attempt.
     async fn try_to_open(&mut self, filter: SubscriptionFilter) -> Option<Duration> {
         let connection = self.connection;
         let opened = {
@@ -207,7 +207,7 @@ impl Listener<'_> {
                     (!is_honoured).then(|| not_watched(uri))
                 });
                 let until = Instant::now() + defaults::LISTEN_OVERLAP;
-                // On a pipe, what came before the acknowledgement has been read.
+                // On a pipe, everything before the acknowledgement has been read.
                 let last = self.open.replace(opened).filter(|_| connection.is_stateless());
                 self.last = last.map(|last| (last, until));
                 self.has_worked = true;
@@ -230,7 +230,7 @@ impl Listener<'_> {
         }
     }
 
-    /// Returns the pause before the next attempt, if there is to be one.
+    /// Returns the pause before the next attempt, if one is left.
     fn pause(&mut self, filter: SubscriptionFilter, why: &str) -> Option<Duration> {
         if self.has_worked {
             return Some(self.attempts.pause(None));
@@ -244,7 +244,7 @@ impl Listener<'_> {
         pause
     }
 
-    /// Waits until something has to be done.
+    /// Waits until there is something to do.
     async fn rest(&mut self) {
         let connection = self.connection;
         let since = Instant::now();
@@ -275,13 +275,13 @@ impl Listener<'_> {
                 if since.elapsed() >= defaults::STREAM_STABLE_AFTER {
                     self.attempts = ReopenAttempts::new();
                 }
-                // What is wanted meanwhile is asked for at once.
+                // New wishes are requested at once.
                 let _either = time::timeout(self.attempts.pause(None), self.watched.changed()).await;
             }
         }
     }
 
-    /// Tells those who wait what has become of the resources in `filter`.
+    /// Reports the outcome for the resources in `filter` to the waiting callers.
     fn tell(&self, filter: &SubscriptionFilter, refusal: impl Fn(&str) -> Option<String>) {
         let refused = filter.uris.iter().filter_map(|uri| Some((uri.clone(), refusal(uri)?)));
         self.connection.notices.told.send_replace(Told {
@@ -291,7 +291,7 @@ impl Listener<'_> {
     }
 }
 
-/// Asks the server to tell of what `filter` names, and waits until it says what of it it will.
+/// Subscribes to the notices in `filter`, and waits until the server says which ones it sends.
 async fn open(connection: &Arc<Connection>, filter: &SubscriptionFilter) -> Result<Open, Refusal> {
     let lost = |why: String| Refusal::Lost(why.into());
     let opening = async {
@@ -326,7 +326,7 @@ fn is_acknowledgement(aside: &SideMessage) -> bool {
     aside.message().method() == Some(method::SUBSCRIPTIONS_ACKNOWLEDGED)
 }
 
-/// Returns the error object for a resource that the server does not tell of.
+/// Returns the error object for a resource that the server does not watch.
 fn not_watched(uri: &str) -> String {
     let why = format!("the server does not tell of changes of `{uri}`");
     error(INVALID_PARAMS, "NOT_WATCHED", &why)
@@ -338,7 +338,7 @@ fn error(code: i64, name: &str, message: &str) -> String {
 }
 
 impl Open {
-    /// Hands on what the server tells until it tells no more, and returns why.
+    /// Passes on the server's notices until the subscription ends, and returns why it did.
     async fn read(&mut self, connection: &Arc<Connection>) -> Arc<str> {
         loop {
             match self.call.next().await {
@@ -356,14 +356,14 @@ impl Open {
 }
 
 impl Connection {
-    /// Sends a request that goes on for as long as the connection lasts. It is no work, and nobody
-    /// but us waits for what comes.
+    /// Sends a request that lasts as long as the connection. It is not work, and only metamcp waits
+    /// for its messages.
     async fn listen(self: &Arc<Self>, request: &Message) -> Result<PendingRequest, RequestFailure> {
-        // A subscription may be silent for ever.
+        // A subscription may be silent without limit.
         let limits = ConnectionLimits { silence: FOR_EVER, total: FOR_EVER };
         self.begin(Holder::SERVICE, request, RequestOrigin::Probe, limits).await
     }
 }
 
-/// Longer than anything lasts, and short enough to be added to a moment.
+/// Longer than any connection, and short enough to be added to an `Instant`.
 const FOR_EVER: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);

@@ -1,4 +1,4 @@
-//! When a subscription is opened, kept and let go. Pure: no clock, no server.
+//! The state machine that opens, keeps and closes a subscription. Pure: no clock, no server.
 //!
 //! ```text
 //!            want               opened
@@ -9,30 +9,30 @@
 
 use crate::era::client_subscription::SubscriptionFilter;
 
-/// What is wanted of a server's notices, and what there is.
+/// The wanted and the actual subscription to a server's notices.
 #[derive(Debug, Default)]
 pub(super) struct SubscriptionState {
     wanted: SubscriptionFilter,
     open: Option<SubscriptionFilter>,
-    /// What the server will not have: the same is not asked for again.
+    /// The filter that the server refused: it is not requested again.
     refused: Option<SubscriptionFilter>,
-    /// There was a subscription once, which was lost: something may have been missed.
+    /// `true` if an open subscription was lost, so that notices may have been missed.
     is_interrupted: bool,
 }
 
-/// What to do next.
+/// The next action of the caller.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum SubscriptionAction {
-    /// Nothing: what is wanted is there, or cannot be had.
+    /// Nothing: the wanted subscription is open, or refused.
     Rest,
-    /// Nothing is wanted any more.
+    /// Close the subscription: no notices are wanted any more.
     Close,
-    /// Open a subscription for this.
+    /// Open a subscription with this filter.
     Open(SubscriptionFilter),
 }
 
 impl SubscriptionState {
-    /// Takes in what is wanted from now on.
+    /// Sets the notices that are wanted from now on.
     pub(super) fn set_filter(&mut self, filter: SubscriptionFilter) {
         if self.wanted != filter {
             self.refused = None;
@@ -40,7 +40,7 @@ impl SubscriptionState {
         }
     }
 
-    /// Returns what to do next.
+    /// Returns the next action.
     pub(super) fn next(&self) -> SubscriptionAction {
         let is_nothing = self.wanted == SubscriptionFilter::default();
         match &self.open {
@@ -52,24 +52,24 @@ impl SubscriptionState {
         }
     }
 
-    /// Notes that a subscription for `filter` is open, and tells whether something may have been
+    /// Records that a subscription for `filter` is open. Returns whether notices may have been
     /// missed before.
     pub(super) fn opened(&mut self, filter: SubscriptionFilter) -> bool {
         self.open = Some(filter);
         std::mem::take(&mut self.is_interrupted)
     }
 
-    /// Notes that the server refused a subscription for `filter`.
+    /// Records that the server refused a subscription for `filter`.
     pub(super) fn refused(&mut self, filter: SubscriptionFilter) {
         self.refused = Some(filter);
     }
 
-    /// Notes that the open subscription has ended, or was lost.
+    /// Records that the open subscription has ended or was lost.
     pub(super) fn lost(&mut self) {
         self.is_interrupted |= self.open.take().is_some();
     }
 
-    /// Notes that the open subscription was let go because nothing is wanted.
+    /// Records that the open subscription was closed because no notices are wanted.
     pub(super) fn closed(&mut self) {
         self.open = None;
     }

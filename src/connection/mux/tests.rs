@@ -24,7 +24,7 @@ fn session(uid: u32, number: u64) -> Holder {
     Holder { account: Account::User(uid), member: AccountMember::Session(number) }
 }
 
-/// Asks for room for a request of `holder`; returns its place in the queue where there is none.
+/// Admits a request of `holder`, or queues it; returns its ticket if it waits.
 fn ask(mux: &mut Mux<usize>, holder: Holder) -> Option<QueueTicket> {
     let waiter = mux.admit(holder, 0).err()?;
     let before = mux.in_flight();
@@ -45,7 +45,7 @@ fn a_client_whose_requests_fill_the_connection_waits_and_others_do_not() {
     }
     assert!(ask(&mut mux, session(2, 1)).is_some());
     assert_eq!(mux.in_flight(), 13);
-    // One answer makes room for none as long as more than the bound are in flight.
+    // One answer makes no room while more requests than the bound are in flight.
     assert_eq!(mux.settle(1), SettledRequest::Wanted(0));
     assert!(mux.leave_queue(waiting).is_some());
 }
@@ -119,7 +119,7 @@ fn requests_that_drain_do_not_keep_new_ones_out() {
     let mut mux = Mux::new(2, 2);
     for number in 0..100 {
         let forgotten = mux.expire(Duration::ZERO);
-        // Told, so that nothing reads on for them.
+        // Returned, so that their answers are no longer read.
         assert_eq!(forgotten, (number >= 2).then(|| number - 2).into_iter().collect::<Vec<_>>());
         let id = mux.admit(ONE, number).expect("a drained one makes room");
         mux.abandon(id, later);
@@ -153,14 +153,14 @@ fn a_request_is_the_only_one_when_nothing_else_runs_for_nobody_either() {
     assert_eq!(mux.sole_request(|_| true), Some(kept));
 }
 
-/// What may happen next; the numbers choose among what is there.
+/// A step of the test; the numbers select a request or a duration.
 #[derive(Clone, Debug)]
 enum Step {
     /// A client sends a request with one of few ids, so that they collide.
     Ask { id: u8 },
-    /// The server answers something it was ever asked, again perhaps.
+    /// The server answers a request that it received at any time, perhaps again.
     Answer(usize),
-    /// A client goes away.
+    /// A client disconnects.
     Leave(usize),
     /// Time passes.
     Wait(u8),
@@ -175,11 +175,11 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// One client's request as it came, and what became of it.
+/// The request of one client, and its state.
 struct Asked {
     client: usize,
     request: Message,
-    /// The bytes that the server saw.
+    /// The request as the server received it.
     sent: Message,
     is_waiting: bool,
 }
@@ -210,7 +210,7 @@ proptest! {
     }
 
     /// Clients use the same few ids and tokens, as numbers and as strings. The server answers with
-    /// the id and the text that it saw. Whoever gets an answer must find its own text, under its own id.
+    /// the id and the text that it saw. Each client must get its own text, under its own id.
     #[test]
     fn no_interleaving_brings_an_answer_to_another_client(
         steps in prop::collection::vec(step(), 0..40),
@@ -239,7 +239,7 @@ proptest! {
                 Step::Answer(at) if !asked.is_empty() => {
                     let at = at % asked.len();
                     let Asked { client, request, sent, is_waiting } = &mut asked[at];
-                    // An echo: the server knows nothing but what it saw.
+                    // The server echoes the request that it saw.
                     let answer = String::from_utf8_lossy(sent.bytes()).replace("\"method\":\"tools/call\",\"params\"", "\"result\"");
                     let answer = Message::parse(answer.into()).expect("a response");
                     let number = answer.integer(MessagePart::Id).expect("ours");

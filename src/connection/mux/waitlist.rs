@@ -1,8 +1,8 @@
 //! The requests that wait for room on a connection that is at its bound.
 //!
-//! There is a waitlist only at the bound, so that the usual request counts for its holder at no cost.
+//! A waitlist exists only at the bound, so that other requests need no accounting.
 //!
-//! The bound is soft for small holders, so that one client whose requests hang holds up no other:
+//! The bound is soft for small holders, so that a client with hanging requests blocks no other:
 //!
 //! ```text
 //!   0 ─────────────── max ───────────────── 1.5 × max ───────────────── 2 × max
@@ -18,7 +18,7 @@ use crate::{
 
 /// A request that can be queued.
 pub(in super::super) trait Queueable {
-    /// Takes note that it was admitted, with this id.
+    /// Records that the request was admitted with `id`.
     fn admitted(&mut self, id: u64);
 }
 
@@ -29,14 +29,14 @@ pub(super) struct Waitlist<W> {
 }
 
 impl<W> Waitlist<W> {
-    /// Returns an empty waitlist beside the requests of `in_flight`.
+    /// Returns an empty waitlist that counts the requests in flight of the holders `in_flight`.
     pub(super) fn new(in_flight: impl Iterator<Item = Holder>) -> Box<Self> {
         let mut queue = FairQueue::default();
         in_flight.for_each(|holder| queue.add(holder));
         Box::new(Self { queue })
     }
 
-    /// Counts one more in flight for `holder`, unless others wait.
+    /// Counts one more request in flight for `holder`, unless others wait.
     pub(super) fn admit(&mut self, holder: Holder) -> bool {
         let is_free = self.queue.n_waiting() == 0;
         if is_free {
@@ -45,7 +45,7 @@ impl<W> Waitlist<W> {
         is_free
     }
 
-    /// Queues a request. Returns its place, and the request that loses its own for it, if one must.
+    /// Queues a request. Returns its ticket, and the request that loses its place for it, if any.
     pub(super) fn enqueue(&mut self, holder: Holder, waiter: W) -> (QueueTicket, Option<W>) {
         let ticket = self.queue.enqueue(holder, waiter);
         let is_too_long = self.queue.n_waiting() > defaults::IN_FLIGHT_QUEUE_MAX;
@@ -53,17 +53,17 @@ impl<W> Waitlist<W> {
         (ticket, shed.map(|(_, waiter)| waiter))
     }
 
-    /// Takes a request out of the queue.
+    /// Removes a request from the queue.
     pub(super) fn leave(&mut self, ticket: QueueTicket) -> Option<W> {
         self.queue.remove(ticket)
     }
 
-    /// Counts one fewer in flight for `holder`.
+    /// Counts one request fewer in flight for `holder`.
     pub(super) fn release(&mut self, holder: Holder) {
         self.queue.release(holder);
     }
 
-    /// Admits the next request, if there is room for it beside `n_in_flight` others.
+    /// Admits the next request if there is room for it beside `n_in_flight` others.
     pub(super) fn next(&mut self, n_in_flight: usize, max: usize) -> Option<(Holder, W)> {
         let holder = self.queue.next()?;
         if n_in_flight >= self.limit(holder, max) {
@@ -83,12 +83,12 @@ impl<W> Waitlist<W> {
         }
     }
 
-    /// Returns how many wait.
+    /// Returns how many requests wait.
     pub(super) fn n_waiting(&self) -> usize {
         self.queue.n_waiting()
     }
 
-    /// Takes out all that wait.
+    /// Removes and returns all waiting requests.
     pub(super) fn drain(&mut self) -> Vec<W> {
         self.queue.drain()
     }

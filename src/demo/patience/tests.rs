@@ -6,7 +6,7 @@ use crate::demo::{
     tests::{DemoWire, ServedDemo},
 };
 
-/// How often the ordering tests repeat what could go wrong by chance.
+/// The number of repetitions in tests that could pass by chance.
 const ROUNDS: u64 = 20;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -59,7 +59,7 @@ async fn a_cancelled_count_is_counted_and_never_answered() {
         .await;
     }
 
-    // Asked again until all are counted: rmcp may start a request after its cancellation.
+    // The test repeats the call, because rmcp may start a request after its cancellation.
     let mut n_cancelled = 0;
     while n_cancelled < ROUNDS {
         wire.send(&call(99, "cancelled", json!({}))).await;

@@ -1,4 +1,4 @@
-//! Whatever an endpoint does, what is known is there at once and a search is not held up.
+//! Tests that known vectors are available at once, and that no endpoint blocks a search.
 
 use std::{
     collections::HashSet,
@@ -26,7 +26,7 @@ const KEY: &str = "sk-0123456789";
 /// Longer than any of these tests takes.
 const LONG: Duration = Duration::from_secs(60);
 
-/// No pause is worth waiting for, and nothing is late.
+/// Returns timeouts without noticeable pauses, which no answer exceeds.
 fn pace() -> EmbeddingTimeouts {
     let pause = Duration::from_millis(1);
     EmbeddingTimeouts { timeout: LONG, query_patience: LONG, pause: (pause, pause), cooldown: LONG }
@@ -53,7 +53,7 @@ fn input(asked: &RecordedRequest) -> Vec<String> {
     serde_json::from_value(asked.json()["input"].clone()).expect("a list of texts")
 }
 
-/// Answers with a vector of `dimension` numbers for each text, of its length and ones.
+/// Answers with a vector of `dimension` numbers for each text: its length, then ones.
 fn answer_of(asked: &RecordedRequest, dimension: usize) -> Response<Full<Bytes>> {
     let vector = |text: &String| {
         let mut vector = vec![1; dimension];
@@ -84,7 +84,7 @@ async fn learned(embedder: &Embedder, texts: &[EmbeddingText]) {
     time::timeout(LONG, all).await.expect("it learns");
 }
 
-/// Waits until the embedder has nothing to do any more.
+/// Waits until the embedder has no more work.
 async fn idle(embedder: &Embedder) {
     let idle = async {
         while embedder.shared.state().is_learning {
@@ -94,7 +94,7 @@ async fn idle(embedder: &Embedder) {
     time::timeout(LONG, idle).await.expect("it comes to an end");
 }
 
-/// What is logged on this thread.
+/// The log output of this thread.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 

@@ -36,7 +36,7 @@ impl Steps {
         self.step.method().expect("a request")
     }
 
-    /// Takes an answer after which another step comes, and returns the questions and the pause.
+    /// Passes in an answer that leads to another step; returns the questions and the pause.
     fn goes_on(&mut self, answer: &Message, responses: &[(&str, &str)]) -> (Vec<String>, Duration) {
         match self.task.advance(answer, None) {
             TaskTurn::Next { questions, pause } => {
@@ -58,7 +58,7 @@ impl Steps {
         }
     }
 
-    /// Takes the last answer and returns what the client gets.
+    /// Passes in the last answer and returns the client's answer.
     fn ends(&mut self, answer: &Message) -> Value {
         match self.task.advance(answer, Some(r#"{"name":"s"}"#)) {
             TaskTurn::Answer(answer) => serde_json::from_slice(answer.bytes()).expect("JSON"),
@@ -114,7 +114,7 @@ fn a_legacy_client_sees_how_a_task_is_doing_and_no_more() {
     }
 }
 
-/// Returns JSON text with its members in order, as a [`Value`] has them.
+/// Returns JSON text with its members in the order of a [`Value`].
 fn sorted(text: &str) -> String {
     serde_json::from_str::<Value>(text).expect("JSON").to_string()
 }
@@ -275,7 +275,7 @@ fn a_modern_client_gets_an_acknowledgement_for_every_task_that_is_known() {
             json!({ "resultType": "complete", "_meta": { SERVER_INFO: { "name": "s" } } })
         );
     }
-    // What has ended cannot be cancelled in the legacy era, and is as good as cancelled in the other.
+    // Cancelling an ended task fails in the legacy era and succeeds in the modern one.
     let mut cancelling = Steps::of(Era::Modern, task::CANCEL);
     cancelling.goes_on(&error(-32602), &[]);
     assert_eq!(cancelling.method(), task::GET);

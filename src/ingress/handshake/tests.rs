@@ -1,4 +1,4 @@
-//! Clients that never become any.
+//! Tests of clients that fail during the handshake.
 
 use tokio::{net::TcpListener, time::Instant};
 
@@ -15,7 +15,7 @@ fn identity() -> TlsIdentity {
     TlsIdentity::load(&tls, None).expect("both are good")
 }
 
-/// A connection, from both ends.
+/// Returns both ends of a connection.
 async fn connection() -> (TcpStream, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("it is bound");

@@ -1,5 +1,5 @@
-//! The answer to `subscriptions/listen`: a stream that says first what it is told of, then when that
-//! happens, until the client closes it or the service stops.
+//! The answer to `subscriptions/listen`: a stream of notifications, after an acknowledgement, until
+//! the client closes it or the service stops.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -7,10 +7,7 @@ use bytes::Bytes;
 use futures_util::{future::BoxFuture, stream};
 use tokio::time;
 
-use super::super::{
-    IngressContext, Response,
-    respond::{self, IngressError},
-};
+use super::super::{IngressContext, Response, error::IngressError, respond};
 use crate::{
     era::client_subscription::{self, SubscriptionFilter},
     protocol::{ByteChunks, Message, jsonrpc::MessagePart, sse},
@@ -18,28 +15,28 @@ use crate::{
     view::View,
 };
 
-/// Who listens, and to what.
+/// An open subscription with its source of messages.
 pub(in super::super) struct ListenRequest {
     edge: Arc<IngressContext>,
-    /// The client's id of the request, as it wrote it.
+    /// The id of the request in the client's spelling.
     id: String,
     stage: Stage,
     reader: OutboxReader,
-    /// What is to be said before anything else.
+    /// The messages that must precede all others.
     first: VecDeque<Bytes>,
-    /// Lasts as long as the stream.
+    /// The session that lasts as long as the stream.
     listener: EphemeralSession,
 }
 
 enum Stage {
-    /// The servers are being told.
+    /// The servers are being informed.
     Settling(BoxFuture<'static, SubscriptionFilter>),
-    /// The client was told what it hears of.
+    /// The client has received the acknowledgement.
     Open(SubscriptionFilter),
     Closed,
 }
 
-/// Opens the stream of a client that wants to be told of what is in `asked`.
+/// Opens the stream of a client that subscribes to `asked`.
 pub(super) fn open(
     edge: Arc<IngressContext>,
     view: &View,
@@ -48,7 +45,7 @@ pub(super) fn open(
 ) -> Result<Response, IngressError> {
     let listening = ListenRequest::new(Arc::clone(&edge), view, asked, request);
     let permit = edge.stream_permit(listening.listener.session().holder())?;
-    // A proxy in between may hold the head back until something comes after it.
+    // A proxy may hold back the head until data follows.
     let opened = (Some(ByteChunks::from(sse::KEEP_ALIVE)), permit, listening);
     let pieces = stream::unfold(opened, |(first, permit, mut listening)| async move {
         if let Some(first) = first {
@@ -73,7 +70,7 @@ pub(super) fn open(
 }
 
 impl ListenRequest {
-    /// Listens for a client to what is in `asked`.
+    /// Starts a subscription to `asked`.
     pub(in super::super) fn new(
         edge: Arc<IngressContext>,
         view: &View,
@@ -81,7 +78,7 @@ impl ListenRequest {
         request: &Message,
     ) -> Self {
         let listener = edge.views.listen(view);
-        // From now on nothing is missed; what comes before the acknowledgement comes after it.
+        // Nothing is missed from now on; earlier events follow the acknowledgement.
         let reader = listener.session().read(None);
         let id = request.part(MessagePart::Id).unwrap_or("null").to_owned();
         let (views, view, session) =
@@ -92,11 +89,11 @@ impl ListenRequest {
         Self { edge, id, stage, reader, first: VecDeque::new(), listener }
     }
 
-    /// Returns the message that goes to the client next; `None` ends the stream.
+    /// Returns the next message for the client; `None` ends the stream.
     ///
     /// # Cancel safety
     ///
-    /// Safe: the next call goes on.
+    /// Cancel safe. The next call continues.
     pub(in super::super) async fn next(&mut self) -> Option<Bytes> {
         if let Some(first) = self.first.pop_front() {
             return Some(first);
@@ -109,16 +106,16 @@ impl ListenRequest {
         }
     }
 
-    /// Tells whether nothing comes any more but what is to be said already.
+    /// Returns whether only messages that are already queued are left.
     fn is_ending(&self) -> bool {
         matches!(self.stage, Stage::Closed)
     }
 
-    /// Goes on to the next message.
+    /// Advances to the next message.
     ///
     /// # Cancel safety
     ///
-    /// Safe: the next call goes on.
+    /// Cancel safe. The next call continues.
     async fn advance(&mut self) -> Option<Bytes> {
         loop {
             match &mut self.stage {
@@ -146,8 +143,8 @@ impl ListenRequest {
         }
     }
 
-    /// Says that nothing comes any more; to a client that waits for the acknowledgement still, that it
-    /// is told of nothing. Source: MCP 2026-07-28, "Subscriptions", which comes first.
+    /// Ends the subscription. A client that still waits for the acknowledgement receives an empty
+    /// one first. Source: MCP 2026-07-28, "Subscriptions".
     fn end(&mut self) -> Option<Bytes> {
         let stage = std::mem::replace(&mut self.stage, Stage::Closed);
         self.first.push_back(client_subscription::ended(&self.id));

@@ -45,7 +45,7 @@ fn a_message_says_of_which_era_it_is_or_its_headers_do() {
     }
 }
 
-/// What is wrong with a request, in a word.
+/// Returns a short name of the defect of a request.
 fn fault(told: &[(&'static str, &str)], asked: &str, params: &str) -> String {
     match check_headers(&headers(told), &request(asked, params)) {
         Ok(()) => "none".to_owned(),

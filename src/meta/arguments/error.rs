@@ -1,4 +1,4 @@
-//! What is wrong with the arguments of a meta tool.
+//! The errors in the arguments of a meta tool.
 
 use serde_json::json;
 
@@ -7,20 +7,20 @@ use crate::{
     protocol::{RpcError, rpc_error::INVALID_PARAMS},
 };
 
-/// Why a tool cannot be called with its arguments. Where a field is named, it is by its path.
+/// An error in the arguments of a meta tool. Fields are named by their path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ArgumentError {
-    /// A field is not there that the tool cannot do without.
+    /// A required field is missing.
     #[error("`{}` without `{field}`", .tool.name())]
     Missing {
         /// The tool.
         tool: MetaTool,
         /// The field.
         field: String,
-        /// What it is, as the tool's definition says.
+        /// Its meaning, from the tool's definition.
         meaning: String,
     },
-    /// A field is there that the tool does not have.
+    /// The tool has no such field.
     #[error("`{}` has no argument `{field}`", .tool.name())]
     Unknown {
         /// The tool.
@@ -29,22 +29,22 @@ pub enum ArgumentError {
         field: String,
         /// The field that may be meant.
         meant: Option<String>,
-        /// All that it has.
+        /// All fields that the tool has.
         known: Vec<String>,
     },
-    /// A field has a value that the tool can do nothing with.
+    /// A field has an unusable value.
     #[error("`{field}` of `{}` cannot be used: {problem}", .tool.name())]
     Wrong {
         /// The tool.
         tool: MetaTool,
         /// The field.
         field: String,
-        /// What is wrong with it.
+        /// The problem with the value.
         problem: String,
-        /// What it is, as the tool's definition says.
+        /// Its meaning, from the tool's definition.
         meaning: String,
     },
-    /// A field is there twice.
+    /// A field occurs twice.
     #[error("`{}` with `{field}` twice", .tool.name())]
     Twice {
         /// The tool.

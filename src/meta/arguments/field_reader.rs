@@ -1,4 +1,4 @@
-//! The fields of one object of arguments, read as what they must be.
+//! A typed reader of the fields of one object of arguments.
 
 use std::borrow::Cow;
 
@@ -7,12 +7,13 @@ use serde_json::value::RawValue;
 use super::error::ArgumentError;
 use crate::{
     config::defaults,
-    meta::{definitions::MetaTool, json_kind::kind_of, similar_names::nearest},
+    meta::{definitions::MetaTool, json_kind::kind_of},
     protocol::{ObjectMembers, json_array::first_items},
     redact,
+    similar_names::nearest,
 };
 
-/// What models call fields that are called otherwise here, and further from it than a typo.
+/// Names that models use for other fields of a tool, and that differ too much for a typo.
 const OTHER_WORDS: [(&str, &str); 14] = [
     ("arguments", "args"),
     ("parameters", "args"),
@@ -33,7 +34,7 @@ const OTHER_WORDS: [(&str, &str); 14] = [
 /// The fields of an object.
 pub(super) struct FieldReader<'a> {
     tool: MetaTool,
-    /// Where it stands, with a dot at the end; empty for the arguments themselves.
+    /// The path of the object, with a dot at the end; empty for the arguments themselves.
     path: String,
     members: ObjectMembers<'a>,
     /// The `properties` of its schema.
@@ -82,18 +83,18 @@ impl<'a> FieldReader<'a> {
         ArgumentError::Unknown { tool: self.tool, field: self.at(shown), meant, known }
     }
 
-    /// Tells whether the field is there.
+    /// Returns whether the field is present.
     pub(super) fn has(&self, name: &str) -> bool {
         self.get(name).is_some()
     }
 
-    /// Returns the field's JSON text; `null` is as if it were not there.
+    /// Returns the field's JSON text; `null` counts as missing.
     fn get(&self, name: &str) -> Option<&str> {
         debug_assert!(self.properties.get(name).is_some(), "`{name}` is in the definition");
         self.members.get(name).filter(|value| *value != "null")
     }
 
-    /// Returns a text; an empty one is as if it were not there.
+    /// Returns a text; an empty one counts as missing.
     pub(super) fn text(&self, name: &str) -> Result<Option<String>, ArgumentError> {
         let Some(value) = self.get(name) else { return Ok(None) };
         match serde_json::from_str::<String>(value) {
@@ -103,12 +104,12 @@ impl<'a> FieldReader<'a> {
         }
     }
 
-    /// Returns a text that must be there.
+    /// Returns a text, which is required.
     pub(super) fn required(&self, name: &str) -> Result<String, ArgumentError> {
         self.text(name)?.ok_or_else(|| self.missing(name))
     }
 
-    /// Returns a list of texts; one that is no list has commas between them.
+    /// Returns a list of texts; a single text is split at commas.
     pub(super) fn texts(&self, name: &str) -> Result<Vec<String>, ArgumentError> {
         let Some(value) = self.get(name) else { return Ok(Vec::new()) };
         let value = unwrapped(value);
@@ -119,7 +120,7 @@ impl<'a> FieldReader<'a> {
         serde_json::from_str(&value).map_err(|_| self.no(name, "an array of strings", &value))
     }
 
-    /// Returns the JSON text of an object, which is empty where it is not there.
+    /// Returns the JSON text of an object, which is empty if the field is missing.
     pub(super) fn object(&self, name: &str) -> Result<String, ArgumentError> {
         let Some(value) = self.get(name) else { return Ok("{}".to_owned()) };
         let object = unwrapped(value);
@@ -132,7 +133,7 @@ impl<'a> FieldReader<'a> {
         }
     }
 
-    /// Reads each object of a list with `read`; one that is no list is a list of one.
+    /// Reads each object of a list with `read`; a single object counts as a list of one.
     pub(super) fn items<T>(
         &self,
         name: &'static str,
@@ -142,7 +143,7 @@ impl<'a> FieldReader<'a> {
         let value = unwrapped(value);
         let items: Vec<&RawValue> = match value.starts_with('{') {
             true => serde_json::from_str(&value).map(|one| vec![one]),
-            // One more than any list may have.
+            // One more than the limit of any list.
             false => first_items(&value, defaults::CHAIN_STEPS_LIMIT + 1).map(|(items, _)| items),
         }
         .map_err(|_| self.no(name, "an array of objects", &value))?;
@@ -166,7 +167,7 @@ impl<'a> FieldReader<'a> {
         Ok(all)
     }
 
-    /// Returns whether something is wanted.
+    /// Returns a boolean.
     pub(super) fn flag(&self, name: &str, default: bool) -> Result<bool, ArgumentError> {
         match self.get(name) {
             None => Ok(default),
@@ -176,11 +177,11 @@ impl<'a> FieldReader<'a> {
         }
     }
 
-    /// Returns a number without a fraction.
+    /// Returns an integer.
     pub(super) fn integer(&self, name: &str) -> Result<Option<i64>, ArgumentError> {
         let Some(value) = self.get(name) else { return Ok(None) };
         let plain = value.trim_matches('"');
-        // `20.0` is the integer 20, and what JavaScript makes of a large one has an exponent.
+        // `20.0` is the integer 20, and JavaScript writes large integers with an exponent.
         let whole = |number: &f64| number.fract() == 0.0 && number.abs() < 9e15;
         let found = plain.parse().ok().or_else(|| {
             let number = plain.parse::<f64>().ok().filter(whole)?;
@@ -189,7 +190,7 @@ impl<'a> FieldReader<'a> {
         found.map(Some).ok_or_else(|| self.no(name, "an integer", value))
     }
 
-    /// Returns what one of some words stands for.
+    /// Returns the meaning of a text that must be one of `words`.
     pub(super) fn word<T: Copy>(
         &self,
         name: &str,
@@ -205,24 +206,24 @@ impl<'a> FieldReader<'a> {
         }
     }
 
-    /// The field is not there.
+    /// Returns the error for a missing field.
     pub(super) fn missing(&self, name: &str) -> ArgumentError {
         let meaning = self.meaning(name);
         ArgumentError::Missing { tool: self.tool, field: self.at(name), meaning }
     }
 
-    /// The field's value is of no use.
+    /// Returns the error for an unusable value.
     pub(super) fn invalid(&self, name: &str, problem: String) -> ArgumentError {
         let meaning = self.meaning(name);
         ArgumentError::Wrong { tool: self.tool, field: self.at(name), problem, meaning }
     }
 
-    /// The field's value is of another type.
+    /// Returns the error for a value of another type.
     fn no(&self, name: &str, expected: &str, value: &str) -> ArgumentError {
         self.invalid(name, format!("it must be {expected}, not {}", kind(value)))
     }
 
-    /// Returns what the tool's definition says about the field.
+    /// Returns the description of the field in the tool's definition.
     fn meaning(&self, name: &str) -> String {
         let name = name.split('[').next().unwrap_or_default();
         let schema = self.properties.get(name).and_then(ObjectMembers::read);
@@ -234,7 +235,7 @@ impl<'a> FieldReader<'a> {
     }
 }
 
-/// Returns the object or array that the JSON text `value` is, or that it is a string of.
+/// Returns the object or array in the JSON text `value`, which may be wrapped in a string.
 pub(super) fn unwrapped(value: &str) -> Cow<'_, str> {
     if !value.starts_with('"') {
         return Cow::Borrowed(value);
@@ -249,7 +250,7 @@ pub(super) fn unwrapped(value: &str) -> Cow<'_, str> {
     }
 }
 
-/// Returns what the JSON text `value` is.
+/// Returns the kind of the JSON text `value`, in words.
 fn kind(value: &str) -> &'static str {
     serde_json::from_str(value).map_or("what it is", |value| kind_of(&value))
 }

@@ -15,7 +15,7 @@ fn call(arguments: &serde_json::Value) -> CallArguments {
     }
 }
 
-/// What a client is told, on lines.
+/// Returns the error that a client sees, on lines.
 fn told(tool: MetaTool, arguments: &str) -> String {
     let error = MetaArguments::read(tool, Some(arguments)).expect_err("it is wrong");
     format!("{}\n{error}\n{}", error.code(), error.hint())
@@ -233,7 +233,7 @@ fn each_field_of_each_definition_is_read() {
         for (name, schema) in properties {
             let mut more = least.clone();
             more.insert(name.clone(), value(schema));
-            // The first word and a `true` that is the default change nothing.
+            // The first word, and a `true` that is the default, change nothing.
             let is_usual = schema["default"] == value(schema);
             let found = read(*tool, &json!(more)).expect(name);
             let is_same = found == plain;

@@ -1,14 +1,14 @@
 //! Arguments that are one of a few words.
 
-/// How much is told of a tool.
+/// The level of detail about a tool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DetailLevel {
-    /// What it does.
+    /// A short description.
     #[default]
     Summary,
-    /// What it takes, too.
+    /// The description and the input schema.
     Schema,
-    /// All that its server says about it.
+    /// The full definition.
     Full,
 }
 
@@ -16,7 +16,7 @@ impl DetailLevel {
     pub(super) const WORDS: [(&'static str, Self); 3] =
         [("summary", Self::Summary), ("schema", Self::Schema), ("full", Self::Full)];
 
-    /// Returns what it is called.
+    /// Returns its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Summary => "summary",
@@ -26,12 +26,12 @@ impl DetailLevel {
     }
 }
 
-/// What a tool runs on.
+/// The kind of backend that runs a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BackendKind {
-    /// A function of the gateway: there is none here.
+    /// A function of the gateway; metamcp has none.
     Local,
-    /// A program of a provider: there is none here.
+    /// A program of a provider; metamcp has none.
     Provider,
     /// An MCP server.
     Mcp,

@@ -2,8 +2,8 @@ use serde_json::Value;
 
 use super::*;
 
-/// How many bytes the core set may have, so that it stays below 1,300 tokens. Ours: a token of it is
-/// 4.27 bytes, and tokenizers differ by less than the fifth that is left.
+/// The maximum size of the core set, in bytes, so that it stays below 1,300 tokens. A token of it
+/// is 4.27 bytes, and tokenizers differ by less than the remaining fifth.
 const CORE_BYTES_MAX: usize = 4_750;
 
 fn all() -> Vec<MetaTool> {

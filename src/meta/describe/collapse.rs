@@ -1,17 +1,16 @@
-//! A schema that is too large, without what is deep in it.
+//! The reduction of a schema that is too large to its upper levels.
 //!
-//! What is left out leaves its type and its description behind, and a mark. Choices (`anyOf` and its
-//! like) are no level of their own; a reference stays what it is.
+//! A part that is left out leaves its type, its description and a mark. Choices (`anyOf` and the
+//! like) are not a level of their own, and references stay.
 
 use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
 
-/// How deep a schema is shown at most that is too large. Source: seed 001, "auto depth".
+/// The maximum depth at which a schema that is too large is shown.
 const DEPTH_MAX: usize = 20;
 
-/// How long a keyword of a schema is that a mark keeps, in bytes. Ours: a description of some
-/// sentences.
+/// The maximum size of a keyword that a mark keeps, in bytes: a description of a few sentences.
 const KEPT_BYTES_MAX: usize = 1000;
 
 /// The keywords whose value is a schema, or a list of such.
@@ -23,8 +22,8 @@ const INNER: [&str; 3] = ["items", "additionalProperties", "contains"];
 /// The keywords whose values are schemas by name, one level deeper.
 const NAMED: [&str; 4] = ["properties", "patternProperties", "$defs", "definitions"];
 
-/// Returns the JSON text of a schema as it is where it fits into `bytes_max`, else to a depth to which
-/// it does: the largest, but for a level that is smaller than the marks in its place.
+/// Returns the JSON text of a schema, unchanged if it fits into `bytes_max`, else at the largest
+/// depth that fits. A level that is smaller than the marks in its place may be lost.
 pub fn fitted_schema(schema: &str, bytes_max: usize) -> Cow<'_, str> {
     if schema.len() <= bytes_max {
         return Cow::Borrowed(schema);
@@ -34,7 +33,7 @@ pub fn fitted_schema(schema: &str, bytes_max: usize) -> Cow<'_, str> {
     };
     let shallow = |depth: usize| collapsed(&read, depth).to_string();
     let (mut fits, mut too_deep) = (0, DEPTH_MAX + 1);
-    // Deeper is hardly ever shorter.
+    // A larger depth hardly ever gives a shorter text.
     while too_deep - fits > 1 {
         let depth = usize::midpoint(fits, too_deep);
         if shallow(depth).len() <= bytes_max { fits = depth } else { too_deep = depth }
@@ -43,8 +42,8 @@ pub fn fitted_schema(schema: &str, bytes_max: usize) -> Cow<'_, str> {
     Cow::Owned(if found.len() <= bytes_max { found } else { mark(&read).to_string() })
 }
 
-/// Returns how deep `schemas` can be shown, so that they fit into `bytes_max` together: at most
-/// `DEPTH_MAX` levels. Source: seed 001, "auto depth".
+/// Returns the largest depth, up to `DEPTH_MAX` levels, at which all `schemas` fit into `bytes_max`
+/// together.
 pub fn common_depth(schemas: &[&Value], bytes_max: usize) -> usize {
     let bytes = |depth: usize| -> usize {
         schemas.iter().map(|schema| collapsed(schema, depth).to_string().len()).sum()
@@ -57,7 +56,7 @@ pub fn common_depth(schemas: &[&Value], bytes_max: usize) -> usize {
     fits
 }
 
-/// Returns a schema without what is more than `depth` levels deep.
+/// Returns a schema without the parts below `depth` levels.
 pub fn collapsed(schema: &Value, depth: usize) -> Value {
     let Value::Object(members) = schema else { return schema.clone() };
     let is_deep = INNER.iter().chain(&NAMED).any(|keyword| {
@@ -88,7 +87,7 @@ pub fn collapsed(schema: &Value, depth: usize) -> Value {
     Value::Object(found)
 }
 
-/// Returns what a schema leaves behind that is left out.
+/// Returns the replacement of a part that is left out.
 fn mark(schema: &Value) -> Value {
     let mut found = Map::new();
     for keyword in ["type", "description"] {

@@ -1,8 +1,8 @@
-//! Examples of a tool's arguments, as far as its schema tells.
+//! Examples of a tool's arguments, derived from its schema.
 //!
-//! Those that the schema gives come first. Else one has what is required and nothing more, another one
-//! everything that the schema gives a value for. Where it gives none, a word in angle brackets says what
-//! belongs there.
+//! The examples in the schema come first. Then one example has only the required fields, and
+//! another one all fields with a value in the schema. A required field without a value gets a word
+//! in angle brackets that describes it.
 
 use std::cell::Cell;
 
@@ -20,21 +20,20 @@ use crate::redact;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ArgumentExample {
-    /// What it is called.
+    /// The id.
     pub id: String,
-    /// What it shows.
+    /// A short title.
     pub title: &'static str,
-    /// More about it.
+    /// A description.
     pub description: &'static str,
     /// The arguments.
     pub args: Value,
-    /// What comes of it.
+    /// A hint at the result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result_hint: Option<String>,
 }
 
-/// Returns up to `max` examples for the arguments that `schema` describes, but no more than
-/// [`EXAMPLES_MAX`].
+/// Returns up to `max` examples of arguments for `schema`, and at most [`EXAMPLES_MAX`].
 pub fn examples(schema: &Value, max: usize) -> Vec<ArgumentExample> {
     let reader = || Reader { root: schema, n_left: Cell::new(EXAMPLE_VALUES_MAX) };
     let given =
@@ -73,12 +72,12 @@ pub fn examples(schema: &Value, max: usize) -> Vec<ArgumentExample> {
     found
 }
 
-/// Which fields of an object an example has.
+/// The fields that an example has.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Which {
-    /// Only those that are required.
+    /// Only the required fields.
     Required,
-    /// Those, and those for which there is a value.
+    /// The required fields, and those with a value.
     Valued,
 }
 
@@ -96,20 +95,20 @@ impl Which {
 
 struct Reader<'a> {
     root: &'a Value,
-    /// How many values an example may still have: a schema that refers to itself has no end, and at
-    /// each level more of it.
+    /// The number of values that the example may still have. A schema that refers to itself has no
+    /// end, and grows at each level.
     n_left: Cell<usize>,
 }
 
 impl<'a> Reader<'a> {
-    /// Takes one more value, if there may be one more.
+    /// Counts one more value, and returns whether it is allowed.
     fn take(&self) -> bool {
         let n_left = self.n_left.get();
         self.n_left.set(n_left.saturating_sub(1));
         n_left > 0
     }
 
-    /// Returns a value that is neither too deep nor too wide nor too long for an example.
+    /// Returns a value within the bounds of an example on depth, width and length.
     fn bounded(&self, value: &Value, depth: usize) -> Value {
         match value {
             Value::Object(_) | Value::Array(_) if depth >= EXAMPLE_DEPTH_MAX => json!("…"),
@@ -132,7 +131,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Returns the schema that a schema of the same document refers to, or itself.
+    /// Returns the schema that a reference within the document leads to, or `schema` itself.
     fn resolved(&self, schema: &'a Value) -> &'a Value {
         let mut schema = schema;
         for _ in 0..EXAMPLE_DEPTH_MAX {
@@ -173,7 +172,7 @@ impl<'a> Reader<'a> {
         Value::Object(found)
     }
 
-    /// Returns a value for a field that the schema has none for.
+    /// Returns a value for a field without one in the schema.
     fn made(&self, name: &str, schema: &'a Value, which: Which, depth: usize) -> Value {
         let choice = ["anyOf", "oneOf", "allOf"].iter().find_map(|keyword| schema[*keyword].get(0));
         if let Some(choice) = choice
@@ -208,7 +207,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Returns the value that a schema gives for itself.
+/// Returns the value that a schema itself gives.
 fn given(schema: &Value) -> Option<&Value> {
     let from = |keyword: &str| schema[keyword].get(0);
     from("examples")

@@ -1,15 +1,15 @@
-//! A part of a schema, by the path to it.
+//! The part of a schema at a path.
 //!
-//! Source: seed 001, "path": it walks properties, `items`, `additionalProperties`, the number of a
-//! choice in `anyOf`, `oneOf` or `allOf`, and `patternProperties`.
+//! A path goes through properties, `items`, `additionalProperties`, the number of a choice in
+//! `anyOf`, `oneOf` or `allOf`, `patternProperties` and `$defs`.
 
 use serde_json::Value;
 
-/// How many references are followed on the way to one part. Ours: they may go in a circle.
+/// The maximum number of references followed to one part: they may form a circle.
 const REFERENCES_MAX: usize = 20;
 
-/// Returns the part of `schema` at `path`, names with dots in between; nothing where the path leads
-/// nowhere. A reference within the schema is followed.
+/// Returns the part of `schema` at `path`, which is names separated by dots, or `None` if there is
+/// none. A reference within the schema is followed.
 pub fn part_of<'a>(schema: &'a Value, path: &str) -> Option<&'a Value> {
     let mut part = schema;
     for step in path.split('.').map(|step| step.trim_end_matches("[]")) {
@@ -22,7 +22,7 @@ pub fn part_of<'a>(schema: &'a Value, path: &str) -> Option<&'a Value> {
 fn resolved<'a>(whole: &'a Value, mut part: &'a Value) -> Option<&'a Value> {
     for _ in 0..REFERENCES_MAX {
         let Some(reference) = part.get("$ref").and_then(Value::as_str) else { return Some(part) };
-        // One that leads elsewhere is shown as it is.
+        // A reference to another document is shown as it is.
         let Some(pointer) = reference.strip_prefix('#') else { return Some(part) };
         part = whole.pointer(pointer)?;
     }
@@ -42,7 +42,7 @@ fn within<'a>(part: &'a Value, step: &str) -> Option<&'a Value> {
         .or_else(choice)
         .or_else(|| named("patternProperties"))
         .or_else(|| named("$defs"))
-        // `rows.name` is of each item.
+        // `rows.name` is a field of each item.
         .or_else(|| part.get("items")?.get("properties")?.get(step))
 }
 

@@ -1,4 +1,4 @@
-//! What a call that got no answer is to a model.
+//! The errors of failed calls, as models see them.
 
 use serde_json::{Value, json};
 
@@ -8,8 +8,7 @@ use crate::{
     pool::SlotError,
 };
 
-/// What a failure is: its kind, what it is called in the details, and whether the same again may
-/// succeed.
+/// The kind of a failure, its name in the details, and whether the same call may succeed later.
 struct Kind {
     code: ErrorCode,
     reason: &'static str,
@@ -113,7 +112,7 @@ impl From<&CallError> for ErrorObject {
             object.details = context;
         }
         if let Some(wait) = object.details.remove("retry_in_ms") {
-            // The name of version 0.1; it goes with the next.
+            // The name in version 0.1; the next version drops it.
             object = object.detail("retry_after_ms", wait);
         }
         object.detail("reason", json!(reason)).detail("cause", json!(error.code()))

@@ -1,4 +1,4 @@
-//! What an error of a tool is to an operator: an error of the protocol, with the names of seed 001.
+//! The errors of meta tools as operators see them: protocol errors.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use crate::protocol::{
 };
 
 impl ErrorObject {
-    /// Returns the error as one of the protocol: the one that it was made of, where it was.
+    /// Returns the error as a protocol error: the original one, if it was made from one.
     pub fn to_rpc(&self) -> RpcError {
         if let Some(cause) = &self.cause {
             return (**cause).clone();

@@ -1,4 +1,4 @@
-//! Which paths a result has, told to who has asked for others.
+//! The paths that a result has, listed for a caller that asked for others.
 
 use std::{
     borrow::Cow,
@@ -15,11 +15,11 @@ use crate::{
     redact,
 };
 
-/// What stands behind the name of an array.
+/// The suffix of an array's name.
 const ITEMS: &str = "[]";
 
-/// Returns a result, JSON text, with a text in front that says that it is whole, and which paths it has;
-/// nothing where it has no blocks that one could stand in front of, or is that of a failure.
+/// Returns a result, JSON text, with a text in front that says that it is whole and lists its
+/// paths. `None` if it is a failure, or its content is no list of blocks.
 pub(super) fn with_paths(result: &str) -> Option<String> {
     let members = ObjectMembers::read(result)?;
     if members.get("isError") == Some("true") {
@@ -45,7 +45,7 @@ pub(super) fn with_paths(result: &str) -> Option<String> {
     result_document::with_note(result, &words)
 }
 
-/// Returns the paths to what is in JSON text, what is nearest first, and a sign that there are more.
+/// Returns the paths in JSON text, the shortest first, and `…` if there are more.
 fn paths(value: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut ahead = VecDeque::from([(String::new(), value, 0)]);
@@ -57,7 +57,7 @@ fn paths(value: &str) -> Vec<String> {
         let value = value.trim_ascii();
         let inner = if depth < FIELD_PATHS_DEPTH_MAX { value } else { "" };
         if inner.starts_with('[') {
-            // The items of an array are alike, mostly.
+            // The items of an array are mostly alike.
             let (items, _) = first_items(inner, RESULT_BLOCKS_MAX).unwrap_or_default();
             if let Some(item) = items.iter().find(|item| item.get().starts_with(['{', '['])) {
                 let sign = if path.ends_with(ITEMS) { "" } else { ITEMS };
@@ -72,7 +72,7 @@ fn paths(value: &str) -> Vec<String> {
             continue;
         }
         for (name, value) in members.into_iter().filter(|(name, _)| can_be_asked_for(name)) {
-            // What was just read is a part of what it was read from.
+            // Values that were just read are borrowed from the text.
             let Cow::Borrowed(value) = value else { continue };
             let dot = if path.is_empty() { "" } else { "." };
             ahead.push_back((format!("{path}{dot}{name}"), value, depth + 1));
@@ -81,7 +81,7 @@ fn paths(value: &str) -> Vec<String> {
     found
 }
 
-/// Tells whether a name can be part of a path, and of a text of ours.
+/// Returns whether a name can be part of a path, and of a text for the caller.
 fn can_be_asked_for(name: &str) -> bool {
     let is_odd = name.trim().is_empty() || name.contains('.') || name.ends_with(ITEMS);
     !is_odd && name.len() <= SUGGESTION_BYTES_MAX && !name.contains(redact::is_control)

@@ -136,7 +136,7 @@ fn a_failure_and_what_is_no_result_stay_as_they_are() {
 
 #[test]
 fn a_search_that_takes_too_long_or_that_nobody_waits_for_ends_and_the_result_stays_whole() {
-    // Each array within another one is read again.
+    // Each nested array is read again.
     let nested = format!("{}{}{}", "[".repeat(30), "[1],".repeat(3 << 20), "[1]");
     let nested = format!("{nested}{}", "]".repeat(30));
     let result = format!(r#"{{"content":[],"structuredContent":{nested}}}"#);
@@ -168,7 +168,7 @@ fn json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Tells whether `part` is `whole` with some things left out.
+/// Returns whether `part` is `whole` with some parts left out.
 fn is_part(part: &Value, whole: &Value) -> bool {
     match (part, whole) {
         (Value::Object(part), Value::Object(whole)) => part

@@ -163,7 +163,7 @@ proptest! {
         };
         let rendered = preview.to_result(&id(), MetaTool::Call, Some(&"C".repeat(27)));
         prop_assert!(serde_json::from_str::<Value>(&rendered).is_ok());
-        // Each block has a frame of its own.
+        // Each block adds its own JSON frame.
         prop_assert!(rendered.len() <= MAX + PREVIEW_BLOCKS_MAX * 100, "{}", rendered.len());
         prop_assert!(preview.next().is_some() || preview.shown_bytes >= preview.document().bytes() - texts.len());
     }

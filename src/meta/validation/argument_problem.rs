@@ -1,4 +1,4 @@
-//! One thing that is wrong with arguments, in words that help to mend it.
+//! One problem of arguments, in words that help to fix it.
 
 use std::{collections::BTreeSet, fmt};
 
@@ -11,17 +11,15 @@ use serde_json::{Map, Value};
 use super::step_budget::spend;
 use crate::{
     config::defaults::{PROBLEMS_MAX, QUOTE_BYTES_MAX, SUGGESTION_BYTES_MAX},
-    meta::{
-        json_kind::kind_of,
-        similar_names::{self, nearest},
-    },
+    meta::json_kind::kind_of,
     redact,
+    similar_names::{self, nearest},
 };
 
-/// How many values or names a problem lists. Ours: more than one reads.
+/// The maximum number of values or names that a problem lists, for readers.
 const LISTED_MAX: usize = 20;
 
-/// What of a field's schema is repeated: what says how a value must be, and nothing that can be long.
+/// The keywords of a field's schema that a problem repeats: short ones that describe the value.
 const TOLD: [&str; 15] = [
     "type",
     "description",
@@ -40,18 +38,18 @@ const TOLD: [&str; 15] = [
     "exclusiveMaximum",
 ];
 
-/// One thing that is wrong with arguments.
+/// One problem of arguments.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ArgumentProblem {
-    /// Where, as `a.b[0]`; empty for the arguments as a whole.
+    /// The field, as `a.b[0]`; empty for the arguments as a whole.
     pub field: String,
-    /// What.
+    /// The problem.
     pub message: String,
-    /// What the schema says of the field, in short.
+    /// The keywords of the field's schema, in short.
     pub expected: Option<Value>,
 }
 
-/// Source: seed 001, "Field 'a.b': …".
+/// Writes the problem as `Field 'a.b': …`.
 impl fmt::Display for ArgumentProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.field.as_str() {
@@ -61,7 +59,7 @@ impl fmt::Display for ArgumentProblem {
     }
 }
 
-/// Adds what an error of a validator says to `problems`; `schema` is that of all arguments.
+/// Adds the problems of a validator's error to `problems`; `schema` is that of all arguments.
 pub(super) fn add(
     error: &ValidationError<'_>,
     schema: &Value,
@@ -104,8 +102,8 @@ pub(super) fn add(
     }
 }
 
-/// Returns what may be misspelt in arguments that fit, as the schema allows fields besides the `known`
-/// ones.
+/// Returns the fields that may be misspelt in arguments that fit, because the schema allows fields
+/// besides the `known` ones.
 pub(super) fn misspelt(args: &Value, known: &BTreeSet<String>) -> Vec<ArgumentProblem> {
     let Some(args) = args.as_object().filter(|_| !known.is_empty()) else { return Vec::new() };
     let strangers = args.keys().filter(|name| !known.contains(*name)).take(LISTED_MAX);
@@ -134,7 +132,7 @@ fn written_for(
     meant.next().cloned()
 }
 
-/// Spends what it takes to hold each letter against each letter.
+/// Spends the cost of comparing each letter with each letter.
 fn spend_on_names(name: &str, known: impl Iterator<Item = impl AsRef<str>>) {
     let bytes: usize = known.map(|known| known.as_ref().len()).sum();
     spend((bytes * name.len().min(SUGGESTION_BYTES_MAX) / 16) as u64);
@@ -155,7 +153,7 @@ fn unknown(name: &str, properties: Option<&Map<String, Value>>) -> String {
     }
 }
 
-/// Returns what is wrong with one value, as in "Field 'a': …".
+/// Returns the problem of one value, as in "Field 'a': …".
 fn message(error: &ValidationError<'_>) -> String {
     let message = match error.kind() {
         Kind::Type { kind } => {
@@ -190,7 +188,7 @@ fn message(error: &ValidationError<'_>) -> String {
         Kind::PropertyNames { .. } => "a field in it is called what none may be".to_owned(),
         Kind::Not { .. } => "it is what it must not be".to_owned(),
         Kind::UnevaluatedItems { .. } => "it has items that it must not have".to_owned(),
-        // The text of the others has nothing of the value in it.
+        // The text of the other errors does not contain the value.
         Kind::BacktrackLimitExceeded { .. }
         | Kind::RegexEngineFailure { .. }
         | Kind::ContentEncoding { .. }
@@ -205,7 +203,7 @@ fn message(error: &ValidationError<'_>) -> String {
     redact::cut(&message, QUOTE_BYTES_MAX).to_owned()
 }
 
-/// Says which values a field may have, and of many only which of them may be meant.
+/// Describes the values that a field may have; of many values, only the nearest one.
 fn one_of(options: &[Value], found: &Value) -> String {
     let shown: Vec<String> = options.iter().take(LISTED_MAX).map(Value::to_string).collect();
     let shown = shown.join(", ");
@@ -220,7 +218,7 @@ fn one_of(options: &[Value], found: &Value) -> String {
     }
 }
 
-/// Says of a value that has one of several forms what is wrong with the one that it is closest to.
+/// Describes a value that has none of several forms, by the problem with the nearest form.
 fn fits_none(context: &[Vec<ValidationError<'static>>], error: &ValidationError<'_>) -> String {
     let is_other_type = |error: &ValidationError<'_>, at: &str| {
         matches!(error.kind(), Kind::Type { .. }) && error.instance_path().as_str() == at
@@ -275,14 +273,14 @@ fn article(kind: &str) -> String {
     }
 }
 
-/// Returns what a schema says of a field, without what is within the field.
+/// Returns the keywords of a field's schema, without those inside the field.
 fn told(schema: &Value) -> Value {
     let mut found = Map::new();
     for name in TOLD {
         let Some(value) = schema.get(name) else { continue };
         let told = match value {
             Value::String(text) => Value::from(redact::cut(text, QUOTE_BYTES_MAX)),
-            // Some of many would read as if they were all.
+            // Some of many values would look like all of them.
             Value::Array(items) if items.len() > LISTED_MAX => continue,
             other => other.clone(),
         };
@@ -293,7 +291,7 @@ fn told(schema: &Value) -> Value {
     Value::Object(found)
 }
 
-/// Returns a JSON pointer as people write it: `a.b[0]`.
+/// Returns a JSON pointer with dots and brackets: `a.b[0]`.
 fn dotted(pointer: &str) -> String {
     let mut path = String::new();
     for part in pointer.split('/').skip(1) {

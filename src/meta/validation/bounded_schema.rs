@@ -1,11 +1,9 @@
-//! A schema made ready to be compiled: within bounds, and so that each of its parts spends a step
-//! before anything else.
+//! A schema prepared for compilation: within bounds, and with a step spent first in each part.
 //!
-//! A part that looks at no value would spend nothing, such as an `anyOf` of `false`, and the chain of
-//! references that leads to it neither. So each object that is a schema gets a `type` that every
-//! value has, which a validator looks at first, and a truth value in a list of schemas becomes such
-//! an object. The verdict is the same. Each object also gets the keyword [`MARK`], which spends a
-//! step when it is compiled.
+//! A part that looks at no value would spend nothing, such as an `anyOf` of `false`, nor would the
+//! chain of references to it. So each schema object gets a `type` that every value has, which the
+//! validator looks at first. A boolean in a list of schemas becomes such an object. The verdict is
+//! the same. Each object also gets the keyword [`MARK`], which spends a step when it is compiled.
 
 use std::collections::BTreeSet;
 
@@ -18,17 +16,17 @@ use crate::config::defaults::{
     SCHEMA_DEPTH_MAX, SUBSCHEMAS_MAX, UNEVALUATED_REFERENCES_MAX,
 };
 
-/// The keyword of ours in each part of a schema.
+/// The keyword that metamcp adds to each part of a schema.
 pub(super) const MARK: &str = "!metamcp";
 
-/// The weight of a pattern that looks around: it takes another way more often than one of its size.
+/// The weight of a pattern with look-around: it backtracks more often than others of its size.
 const LOOKAROUND_WEIGHT: u64 = 800;
 
-/// The weight of telling whether a text is a pattern: each of its groups is held against all others.
+/// The weight of the format `regex`: each group of the text is compared with all others.
 const REGEX_FORMAT_WEIGHT: u64 = 8_000;
 
-/// The steps that reading a class of a pattern takes, and those where the case is ignored. Ours: by
-/// time, where a step of compiling is 10 µs.
+/// The steps for reading a class of a pattern, and for one that ignores case. They are measured by
+/// time; a step of compiling takes 10 µs.
 const CLASS_STEPS: u64 = 4;
 const CASELESS_CLASS_STEPS: u64 = 500;
 
@@ -57,7 +55,7 @@ const APPLICATORS: [&str; 17] = [
 const NAMED_APPLICATORS: [&str; 6] =
     ["$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"];
 
-/// The reason for which a schema is beyond the bounds.
+/// The reason that a schema exceeds the bounds.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TooComplex {
     /// It has too many parts.
@@ -72,32 +70,32 @@ pub enum TooComplex {
     /// All patterns together are too large.
     #[error("its patterns are too large together")]
     Patterns,
-    /// A reference leads to a reference, again and again.
+    /// A chain of references is too long.
     #[error("it has more than {REFERENCE_CHAIN_MAX} references in a row")]
     Chain,
-    /// A reference leads to a place that is no schema for sure.
+    /// A reference leads to a place that may not be a schema.
     #[error("its reference `{0}` leads to a place that cannot be bounded")]
     Reference(Box<str>),
-    /// It asks for what no other part has looked at, and has too many references.
+    /// It has `unevaluated…` keywords and too many references.
     #[error("it has `unevaluated…` and more than {UNEVALUATED_REFERENCES_MAX} references")]
     Unevaluated,
-    /// It has a keyword that only we may write.
+    /// It has the keyword that is reserved for metamcp.
     #[error("it has the keyword `{MARK}`")]
     Marked,
 }
 
 /// A schema within bounds.
 pub(super) struct BoundedSchema {
-    /// What is compiled.
+    /// The schema to compile.
     pub(super) schema: Value,
     /// The costs of looks at arguments.
     pub(super) costs: StepCosts,
-    /// About how many states all of its patterns have.
+    /// The approximate number of states of all its patterns.
     pub(super) patterns_weight: u64,
 }
 
 impl BoundedSchema {
-    /// Makes `schema` ready, and spends steps where that takes more than a look at each part.
+    /// Prepares `schema`, and spends steps on all work beyond one look at each part.
     pub(super) fn new(mut schema: Value) -> Result<Self, TooComplex> {
         if is_marked(&schema) {
             return Err(TooComplex::Marked);
@@ -172,7 +170,7 @@ impl Walk {
         Ok(())
     }
 
-    /// Takes note of what a part refers to, what it is called, and what it costs.
+    /// Records the references, the names and the costs of a part.
     fn note(&mut self, members: &Map<String, Value>, depth: usize) -> Result<(), TooComplex> {
         let text = |name: &str| members.get(name).and_then(Value::as_str);
         for name in ["$ref", "$dynamicRef", "$recursiveRef"] {
@@ -230,7 +228,7 @@ impl Walk {
         Ok(weight)
     }
 
-    /// Visits the part that a reference leads to, which may stand where no part is looked for.
+    /// Visits the target of a reference, which may be at a place where no part is expected.
     fn follow(&mut self, schema: &mut Value, reference: &str) -> Result<(), TooComplex> {
         spend(steps_to_follow(reference));
         let unbounded = || TooComplex::Reference(reference.chars().take(100).collect());
@@ -240,7 +238,7 @@ impl Walk {
             let is_known = pointer.is_empty() || self.anchors.contains(pointer.as_str());
             return is_known.then_some(()).ok_or_else(unbounded);
         }
-        // It may count from a part that has an identifier of its own.
+        // The pointer may be relative to a part with an identifier of its own.
         if self.has_resources {
             return Err(unbounded());
         }
@@ -248,7 +246,7 @@ impl Walk {
         if target.get(MARK).is_some() {
             return Ok(());
         }
-        // A value that arguments are compared with must stay as it is.
+        // A value that arguments are compared with must not change.
         let is_data = pointer.split('/').any(|name| matches!(name, "enum" | "const"));
         if is_data && target.is_object() {
             return Err(unbounded());
@@ -257,7 +255,7 @@ impl Walk {
     }
 }
 
-/// Tells whether any object has the keyword of ours.
+/// Returns whether any object has the reserved keyword.
 fn is_marked(value: &Value) -> bool {
     match value {
         Value::Object(members) => members.contains_key(MARK) || members.values().any(is_marked),
@@ -266,7 +264,7 @@ fn is_marked(value: &Value) -> bool {
     }
 }
 
-/// Writes a truth value as an object that says the same and looks at the value.
+/// Replaces a boolean by an object with the same meaning that looks at the value.
 fn spell_out(part: &mut Value) {
     match part {
         Value::Bool(true) => *part = json!({}),
@@ -279,7 +277,7 @@ fn every_type() -> Value {
     json!(["array", "boolean", "integer", "null", "number", "object", "string"])
 }
 
-/// Tells whether a reference leads to something else than a reference soon.
+/// Returns whether a chain of references ends within the limit.
 fn is_short_chain(schema: &Value, reference: &str) -> bool {
     let mut reference = reference.to_owned();
     for _ in 0..REFERENCE_CHAIN_MAX {
@@ -288,14 +286,14 @@ fn is_short_chain(schema: &Value, reference: &str) -> bool {
         let next = pointer.and_then(|pointer| schema.pointer(&pointer)?.get("$ref")?.as_str());
         match next {
             Some(next) if next != reference => reference = next.to_owned(),
-            // A part that is only itself is compiled to nothing.
+            // A part that refers to itself is compiled to nothing.
             Some(_) | None => return true,
         }
     }
     false
 }
 
-/// Returns a fragment of a URI as it is meant.
+/// Returns the decoded fragment of a URI.
 fn decoded(fragment: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(fragment.len());
     let mut rest = fragment.bytes();
@@ -311,7 +309,7 @@ fn decoded(fragment: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// Returns about how many bytes the texts in a value have.
+/// Returns the approximate size of the texts in a value, in bytes.
 fn bytes(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len(),
@@ -323,19 +321,19 @@ fn bytes(value: &Value) -> usize {
     }
 }
 
-/// Returns the steps that going to where a reference leads takes.
+/// Returns the steps for following a reference.
 fn steps_to_follow(reference: &str) -> u64 {
     1 + reference.len() as u64 / 64
 }
 
-/// Returns the steps that reading a pattern takes at most: each named class is a list of up to 800
-/// ranges, and to ignore the case of a class is to look at each of its characters, up to a million.
+/// Returns the maximum steps for reading a pattern. A named class is a list of up to 800 ranges.
+/// Ignoring the case of a class takes a look at each of its characters, up to a million.
 fn steps_to_read(pattern: &str) -> u64 {
     let n_classes = pattern.bytes().filter(|byte| matches!(byte, b'\\' | b'[')).count() as u64;
     1 + n_classes * if ignores_case(pattern) { CASELESS_CLASS_STEPS } else { CLASS_STEPS }
 }
 
-/// Tells whether a pattern sets the flag `i` somewhere.
+/// Returns whether a pattern sets the flag `i` anywhere.
 fn ignores_case(pattern: &str) -> bool {
     pattern.split("(?").skip(1).any(|rest| {
         let mut flags = rest.bytes().take_while(|byte| byte.is_ascii_alphabetic() || *byte == b'-');
@@ -343,7 +341,7 @@ fn ignores_case(pattern: &str) -> bool {
     })
 }
 
-/// Returns about how many states a pattern has, which is what matching one character takes at worst.
+/// Returns the approximate number of states of a pattern, the worst cost of matching a character.
 fn weight_of(pattern: &str) -> u64 {
     match regex_syntax::Parser::new().parse(pattern) {
         Ok(hir) => weight(&hir),

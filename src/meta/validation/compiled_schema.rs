@@ -1,4 +1,4 @@
-//! One schema as it was understood.
+//! A compiled schema.
 
 use std::{
     collections::BTreeSet,
@@ -28,18 +28,18 @@ use crate::{
     redact,
 };
 
-/// A schema as it was understood.
+/// A compiled schema.
 pub(super) struct CompiledSchema {
     validator: Validator<MeteredArguments>,
-    /// As its server wrote it: a tree of it would take ten times as much, and only problems need one.
+    /// The server's text. A tree would take ten times as much, and only problems need one.
     schema: Box<str>,
     costs: StepCosts,
-    /// The fields that arguments may have, where the schema names all that it knows of.
+    /// The fields that arguments may have, if the schema names all of them.
     fields: BTreeSet<String>,
-    /// About the memory that it takes, in bytes.
+    /// The approximate memory that it takes, in bytes.
     n_bytes: usize,
-    /// The length of the shortest arguments of each account that took too many steps. One account
-    /// cannot have the arguments of another one unchecked.
+    /// The length of the shortest arguments of each account that took too many steps. By account,
+    /// so that no account can disable the checks of another one.
     costly: Mutex<Vec<(Account, usize)>>,
 }
 
@@ -66,7 +66,7 @@ fn mark<'a>(
 }
 
 impl CompiledSchema {
-    /// Reads a schema: as one of draft 2020-12, unless it says which other one it is of.
+    /// Compiles a schema, as draft 2020-12 unless it names another draft.
     pub(super) fn new(text: &str) -> Result<Self, UncheckedArguments> {
         let schema: Value = serde_json::from_str(text).map_err(|error| unusable(&error))?;
         let fields = fields_of(&schema);
@@ -76,7 +76,7 @@ impl CompiledSchema {
         let patterns = PatternOptions::regex()
             .size_limit(PATTERN_COMPILED_BYTES_MAX)
             .dfa_size_limit(PATTERN_STATES_BYTES_MAX);
-        // Only these can look around, which common patterns of addresses do.
+        // Only these support look-around, which common patterns of addresses use.
         let looking = PatternOptions::fancy_regex()
             .backtrack_limit(PATTERN_BACKTRACKS_MAX)
             .size_limit(PATTERN_COMPILED_BYTES_MAX)
@@ -108,12 +108,12 @@ impl CompiledSchema {
         })
     }
 
-    /// Returns about the memory that it takes, in bytes.
+    /// Returns the approximate memory that it takes, in bytes.
     pub(super) fn n_bytes(&self) -> usize {
         self.n_bytes
     }
 
-    /// Tells whether arguments of `account` of about this length took too many steps before.
+    /// Returns whether arguments of `account` of about this length took too many steps before.
     pub(super) fn is_too_costly(&self, account: Account, args: &str) -> bool {
         let costly = self.costly();
         let known = costly.iter().find(|(known, _)| *known == account);
@@ -138,7 +138,7 @@ impl CompiledSchema {
         self.costly.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Holds `args` against it in so many `steps`.
+    /// Checks `args` in at most `steps` steps.
     pub(super) fn check(
         &self,
         args: &str,
@@ -152,7 +152,7 @@ impl CompiledSchema {
         if verdict != ArgumentVerdict::Fits {
             return Ok(verdict);
         }
-        // A guess, which may cost little and is left out else.
+        // A guess, which is left out if it costs too much.
         let doubts = run_with(CHECK_STEPS_INLINE_MAX, stop, || {
             argument_problem::misspelt(&args, &self.fields)
         });
@@ -165,7 +165,7 @@ impl CompiledSchema {
     fn verdict(&self, args: &Value) -> ArgumentVerdict {
         let (mut problems, mut schema) = (Vec::new(), None);
         for error in self.validator.iter_errors(MeteredValue::root(args, self.costs)) {
-            // Nobody knows whether it matches: the server may find out.
+            // The match is undecided, so the server decides.
             if matches!(error.kind(), ValidationErrorKind::BacktrackLimitExceeded { .. }) {
                 continue;
             }
@@ -187,7 +187,7 @@ impl CompiledSchema {
     }
 }
 
-/// Returns the fields that a schema names; none where there may be others that it knows of.
+/// Returns the fields that a schema names; empty if other keywords may allow more.
 fn fields_of(schema: &Value) -> BTreeSet<String> {
     const MORE: [&str; 11] = [
         "$ref",
@@ -206,7 +206,7 @@ fn fields_of(schema: &Value) -> BTreeSet<String> {
     match properties {
         Some(properties)
             if MORE.iter().all(|more| schema.get(more).is_none())
-                // Else it is a map on purpose.
+                // Otherwise it is a map on purpose.
                 && schema.get("additionalProperties").is_none_or(|more| *more == false) =>
         {
             properties.keys().cloned().collect()

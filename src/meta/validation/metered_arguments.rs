@@ -1,7 +1,7 @@
 //! Arguments that spend a step at each look at them.
 //!
-//! A validator sees the arguments only through the traits of [`jsonschema::json`], so no keyword can
-//! look at a value, compare it or report it without spending what that costs.
+//! A validator sees the arguments only through the traits of [`jsonschema::json`]. So no keyword
+//! can look at a value, compare it or report it without spending the cost.
 
 use std::{
     borrow::Cow,
@@ -47,7 +47,7 @@ pub(super) struct MeteredArguments;
 #[derive(Clone, Copy)]
 pub(super) struct MeteredValue<'a> {
     value: &'a Value,
-    /// How long its path is: an error repeats it.
+    /// The length of its path, in bytes, which an error repeats.
     path_bytes: usize,
 }
 
@@ -75,19 +75,19 @@ pub(super) struct MeteredItems<'a> {
     of: MeteredValue<'a>,
 }
 
-/// Returns the steps that a pass over so many bytes takes.
+/// Returns the steps for a pass over `bytes` bytes.
 fn pass(bytes: usize) -> u64 {
     (bytes / STEP_BYTES) as u64
 }
 
-/// Returns the steps that matching so many bytes against patterns of this weight takes.
+/// Returns the steps for matching `bytes` bytes against patterns of this weight.
 fn matching(bytes: usize, weight: u64) -> u64 {
     (bytes as u64).saturating_mul(weight) / 8 + pass(bytes)
 }
 
 impl<'a> MeteredValue<'a> {
-    /// Returns the arguments as a whole. Looks at them cost this until the next ones are checked on
-    /// this thread.
+    /// Returns the arguments as a whole. Looks at values on this thread have these `costs` until
+    /// the next call.
     pub(super) fn root(value: &'a Value, costs: StepCosts) -> Self {
         COSTS.set(costs);
         Self { value, path_bytes: 0 }
@@ -226,7 +226,7 @@ impl<'a> Array<'a, MeteredArguments> for MeteredArray<'a> {
         MeteredItems { items: self.items.iter(), of: self.of }
     }
 
-    /// Values of the same digest are compared, as many as a server or a client has made collide.
+    /// Compares all values with equal digests, which a server or a client may force.
     fn is_unique(&self) -> bool {
         let state = RandomState::new();
         let mut seen: HashMap<u64, Vec<&Value>> = HashMap::with_capacity(self.items.len());
@@ -252,7 +252,7 @@ impl<'a> Iterator for MeteredItems<'a> {
     }
 }
 
-/// Tells whether two values are equal as JSON Schema has it: `1` and `1.0` are.
+/// Returns whether two values are equal by JSON Schema: `1` equals `1.0`.
 fn equal(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Array(ones), Value::Array(others)) => {
@@ -286,7 +286,7 @@ fn digest(value: &Value, hasher: &mut impl Hasher) {
         Value::Null => hasher.write_u8(0),
         Value::Bool(value) => value.hash(hasher),
         Value::Number(number) => {
-            // Zero has two signs and is one number.
+            // Zero has two signs, but is one number.
             let number = number.as_f64().unwrap_or_default() + 0.0;
             number.to_bits().hash(hasher);
         }

@@ -1,9 +1,9 @@
 //! The steps that the check of one call may take, and the way out once they are spent.
 //!
-//! A schema of a few lines can ask for more work than any machine does in a year. So each look at a
-//! value of the arguments spends a step, and the step that is one too many unwinds the whole check:
-//! an error alone would leave the other branches of an `anyOf` to be visited. The unwinding carries a
-//! [`CheckStopped`] and never reaches the panic hook.
+//! A schema of a few lines can ask for years of work. So each look at a value of the arguments
+//! spends a step, and the first step beyond the budget unwinds the whole check. An error alone
+//! would let the other branches of an `anyOf` run. The unwinding carries a [`CheckStopped`] and
+//! never reaches the panic hook.
 
 use std::{
     cell::{Cell, RefCell},
@@ -13,14 +13,14 @@ use std::{
 
 use crate::{compute_pool::StopFlag, config::defaults::CHECK_STACK_BYTES_MAX};
 
-/// The reason for which a check was stopped.
+/// The reason that a check was stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CheckStopped {
     /// It has spent its steps.
     Spent,
     /// It is nested deeper than the stack of its thread allows.
     Deep,
-    /// The asker has gone.
+    /// The caller has gone.
     Unwanted,
 }
 
@@ -38,18 +38,18 @@ thread_local! {
     };
 }
 
-/// The account of the check that runs on this thread.
+/// The budget of the check that runs on this thread.
 struct Meter {
     left: Cell<u64>,
-    /// The flag is looked at once no more than these are left.
+    /// The flag is read once fewer steps than this are left.
     look_at: Cell<u64>,
     /// An address on the stack where the check began.
     base: Cell<usize>,
     stop: RefCell<Option<StopFlag>>,
 }
 
-/// Runs `work` with so many `steps` to spend, and returns its value and the steps that it has spent.
-/// It must not be nested.
+/// Runs `work` with a budget of `steps`, and returns its value and the steps that it spent. Calls
+/// must not be nested.
 pub(super) fn run_with<T>(
     steps: u64,
     stop: Option<&StopFlag>,
@@ -60,7 +60,7 @@ pub(super) fn run_with<T>(
         meter.look_at.set(steps.saturating_sub(LOOK_EVERY));
         meter.base.set(stack_address());
         meter.stop.replace(stop.cloned());
-        // What it leaves half done is dropped here, or was only its own.
+        // Values left half done are dropped here, or belonged to the check alone.
         let outcome = catch_unwind(AssertUnwindSafe(work));
         meter.stop.replace(None);
         let spent = steps - meter.left.get();
@@ -74,7 +74,7 @@ pub(super) fn run_with<T>(
     })
 }
 
-/// Spends steps of the check that runs on this thread, and leaves it if there are too few.
+/// Spends steps of the check that runs on this thread, and unwinds it if too few are left.
 pub(super) fn spend(steps: u64) {
     METER.with(|meter| {
         let Some(left) = meter.left.get().checked_sub(steps) else {

@@ -69,18 +69,18 @@ fn a_field_that_may_be_misspelt_is_told_although_others_are_allowed() {
         doubts(&json!({ "msg": 1, "limti": 2 })),
         [told("limti", "limit"), told("msg", "message")]
     );
-    // What is meant is there, or nothing is near.
+    // The similar field is already present, or no field is similar.
     let fine = json!({ "message": "a", "messages": 1, "trace": 2, "m": 3 });
     assert!(doubts(&fine).is_empty(), "{:?}", doubts(&fine));
 
-    // With one that is required it is an error anyway, which names what was written.
+    // If the field is required, it is an error anyway, which names the written field.
     let required = json!({ "properties": { "message": {} }, "required": ["message"] });
     assert_eq!(
         lines(&required, &json!({ "msg": 1, "other": 2 })),
         ["Field 'message': it is missing; did you write `msg` for it?"]
     );
     assert_eq!(lines(&required, &json!({ "x": 1 })), ["Field 'message': it is missing"]);
-    // Where a schema may know of more fields, nothing is guessed.
+    // If a schema may allow more fields, there are no guesses.
     let mut open = schema.clone();
     open["patternProperties"] = json!({ "^m": {} });
     assert_eq!(check(&open, &json!({ "msg": 1 })), ArgumentVerdict::Fits);

@@ -1,4 +1,4 @@
-//! What happens while the roster looks: what two threads could do to each other, in one.
+//! Tests of the admission with events that happen while it takes a snapshot.
 
 use tokio::task::yield_now;
 
@@ -11,14 +11,14 @@ const SECOND: Duration = Duration::from_secs(1);
 
 type Meanwhile = Mutex<Option<Box<dyn FnOnce() + Send>>>;
 
-/// A connection that may stay for a second when nobody uses it.
+/// A connection with an idle timeout of one second.
 #[derive(Default)]
 struct Sitter {
     idle_since: Mutex<Option<Instant>>,
     n_put_away: AtomicUsize,
-    /// Happens right after it was looked at for the first time.
+    /// Runs right after the first look at this connection.
     when_seen: Meanwhile,
-    /// Happens while it is put away.
+    /// Runs while this connection closes.
     when_put_away: Meanwhile,
 }
 
@@ -88,7 +88,7 @@ async fn what_becomes_idle_while_the_sweep_looks_is_closed_at_its_time() {
     let sweep = tokio::spawn(Arc::clone(&roster).run_idle_sweep());
     yield_now().await;
 
-    // The time of the first is over: the sweep looks, and misses that the other becomes idle.
+    // The timeout of the first is over. The sweep runs, and the other becomes idle unseen.
     let (idle, told) = (Arc::clone(&other), Arc::clone(&roster));
     *other.when_seen.lock().expect("unpoisoned") = Some(Box::new(move || {
         let now = Instant::now();

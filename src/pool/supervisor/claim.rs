@@ -1,4 +1,4 @@
-//! Leases of the connection, and those who ask for one.
+//! Leases of the supervised connection, and the requests that wait for one.
 
 use std::sync::Arc;
 
@@ -18,18 +18,18 @@ use crate::{
     },
 };
 
-/// A lease of a connection: as long as there is one, the connection is in use.
+/// A lease of a connection. While a lease exists, the connection is in use.
 #[derive(Debug)]
 pub(in crate::pool) struct ConnectionClaim {
     keeper: Arc<Supervisor>,
     generation: u64,
 }
 
-/// Somebody who waits for a connection.
+/// A request that waits for a connection.
 struct Asking<'a>(&'a Supervisor);
 
 impl Supervisor {
-    /// Returns the connection if there is one that takes requests, and a lease of it.
+    /// Leases the connection if it exists and takes requests.
     pub(in crate::pool) fn claim(self: &Arc<Self>) -> Option<(Arc<Connection>, ConnectionClaim)> {
         let connection = self.live()?;
         let claim = self.claim_of(&connection)?;
@@ -47,17 +47,17 @@ impl Supervisor {
         Some(ConnectionClaim { keeper: Arc::clone(self), generation })
     }
 
-    /// Returns the connection and a lease of it, dialling first where there is none. However many
-    /// ask at a time, the server is dialled once. A seat, which counts for `holder`, is waited for
-    /// until `until`, or for ever; a dial that has begun as long as it takes.
+    /// Leases the connection, and connects first if there is none. Concurrent callers cause one
+    /// attempt. Waits for a permit for `holder` until `until`, or indefinitely. It waits for a
+    /// started attempt as long as that takes.
     ///
     /// # Errors
     ///
-    /// [`SlotError`] when there is no seat in time, or the dial fails, for everybody who waits.
+    /// [`SlotError`] if there is no permit in time, or if connecting fails, for every waiter.
     ///
     /// # Cancel safety
     ///
-    /// Safe: the dial goes on for the others.
+    /// Cancel safe: the connection attempt continues for the other waiters.
     pub(in crate::pool) async fn lease(
         self: &Arc<Self>,
         holder: Holder,
@@ -80,7 +80,7 @@ impl Supervisor {
                 None => outcome.await,
                 Some(until) => match time::timeout_at(until, &mut outcome).await {
                     Ok(outcome) => outcome,
-                    // It is over for a seat, and not for a dial that has begun.
+                    // `until` limits the wait for a permit, and not a started connection attempt.
                     Err(_) => tokio::select! {
                         biased;
                         outcome = &mut outcome => outcome,
@@ -91,21 +91,21 @@ impl Supervisor {
             match outcome {
                 Some(Ok(dialled)) => {
                     let NewConnection { connection, .. } = &*dialled;
-                    // One that has gone already is found out by who uses it.
+                    // If the connection has gone already, its user finds out.
                     return Ok((Arc::clone(connection), self.claim_of(connection)));
                 }
                 Some(Err(ConnectRefusal::Dial { attempt, error })) => {
                     return Err(SlotError::Dial { attempt, error });
                 }
-                // Nobody was there when it was to begin; now somebody is.
+                // The attempt was skipped before this request joined. Try again.
                 Some(Err(ConnectRefusal::Deserted)) => {}
-                // A flight without an outcome was taken down by a stop.
+                // A shutdown cancelled an attempt that has no outcome.
                 Some(Err(ConnectRefusal::Closing)) | None => return Err(closing()),
             }
         }
     }
 
-    /// Waits until a seat is what is missing, and returns that as an error.
+    /// Waits until the attempt lacks a permit, and returns that as an error.
     async fn lack_of_seat(&self) -> SlotError {
         loop {
             let told = self.queued.notified();
@@ -116,7 +116,7 @@ impl Supervisor {
         }
     }
 
-    /// Returns why there is no connection if that is the lack of a seat.
+    /// Returns the error if the attempt lacks a permit.
     fn no_seat(&self) -> Option<SlotError> {
         let waits_for = self.state().waits_for?;
         let server = self.name().clone();
@@ -129,8 +129,8 @@ impl Supervisor {
         })
     }
 
-    /// Waits for the seats that a connection needs; `None` when nobody waits for it any more, or
-    /// when it is not to be made.
+    /// Waits for the permits that a connection needs. Returns `None` if no request waits for the
+    /// connection any more, or if the server is closing.
     pub(super) async fn acquire_permits(self: &Arc<Self>) -> Option<Vec<ConnectionPermit>> {
         let holder = self.state().holder;
         let seats = async {
@@ -162,7 +162,7 @@ impl Supervisor {
         self.queued.notify_waiters();
     }
 
-    /// Waits until nobody waits for a connection any more.
+    /// Waits until no request waits for a connection.
     async fn is_deserted(&self) {
         loop {
             let told = self.deserted.notified();
@@ -195,7 +195,7 @@ impl Drop for Asking<'_> {
 }
 
 impl ConnectionClaim {
-    /// Takes over the lease that a dial holds of the connection that it has made.
+    /// Takes over the lease that a connection attempt holds of its new connection.
     pub(super) fn of_dial(keeper: &Arc<Supervisor>, generation: u64) -> Self {
         Self { keeper: Arc::clone(keeper), generation }
     }
@@ -204,13 +204,13 @@ impl ConnectionClaim {
 impl Drop for ConnectionClaim {
     fn drop(&mut self) {
         let now = Instant::now();
-        // It has failed under this request if it is gone, even if whoever watches it comes later.
+        // A connection that has gone failed under this request, even if its watcher runs later.
         if let Some(live) = &*self.keeper.live.load() {
             self.keeper.lost(live);
         }
         let is_last = {
             let mut state = self.keeper.state();
-            // The connection may have gone meanwhile, and there may be another one.
+            // The connection may have gone meanwhile, and there may be a new one.
             if state.generation != self.generation || state.life.state() != LifecycleState::Active {
                 return;
             }

@@ -1,4 +1,4 @@
-//! One dial, and the end of what it has made.
+//! One connection attempt, and the end of the connection that it made.
 
 use std::sync::{Arc, atomic::Ordering};
 
@@ -17,29 +17,29 @@ use crate::{
     single_flight::FlightWaiter,
 };
 
-/// How a dial ends, for all who wait for it.
+/// The outcome of a connection attempt, for all waiters.
 pub(super) type ConnectOutcome = Result<Arc<NewConnection>, ConnectRefusal>;
 
-/// A connection that was made, in use until all who have waited for it have seen it.
+/// A new connection. It stays in use until all waiters have seen it.
 #[derive(Debug)]
 pub(super) struct NewConnection {
     pub(super) connection: Arc<Connection>,
     _held: Option<ConnectionClaim>,
 }
 
-/// Why there is no connection.
+/// The reason for the lack of a connection.
 #[derive(Clone, Debug)]
 pub(super) enum ConnectRefusal {
-    /// The dial of this number failed.
+    /// The attempt with this number failed.
     Dial { attempt: u64, error: Arc<ConnectError> },
-    /// It was not begun, because nobody waited for it any more.
+    /// The attempt was not started because no request waits for it any more.
     Deserted,
-    /// It was not begun, or called off, because the server is being closed.
+    /// The attempt was not started, or was cancelled, because the server is closing.
     Closing,
 }
 
 impl Supervisor {
-    /// Starts a dial unless there is a connection or a dial already.
+    /// Starts to connect unless there is a connection or an attempt already.
     pub(in crate::pool) fn start_connecting(self: &Arc<Self>) {
         let keeper = Arc::clone(self);
         self.origin.dialer.tasks().spawn(async move {
@@ -63,9 +63,9 @@ impl Supervisor {
 
     async fn dial(self: &Arc<Self>) -> ConnectOutcome {
         if let Some(last) = self.live.load_full() {
-            // Whoever watches it may not have had its turn yet.
+            // The watcher of the connection may not have run yet.
             self.lost(&last);
-            // A server has one process at a time: the last one is seen off first.
+            // A server has one process at a time: wait until the last one has ended.
             if last.is_child() {
                 last.skip_drain();
                 last.down().await;
@@ -100,7 +100,7 @@ impl Supervisor {
         }
     }
 
-    /// Takes the seats that a connection needs, unless it has them, and begins to connect.
+    /// Takes the permits that a connection needs, unless it has them, and begins to connect.
     async fn be_seated(self: &Arc<Self>) -> Result<(), ConnectRefusal> {
         let mut taken = Vec::new();
         while !self.begin(&mut taken)? {
@@ -113,8 +113,8 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Begins to connect on the seats in `taken`, or on those of the last connection; `false` where
-    /// there are none. Under one lock: the last connection may give its own back at any moment.
+    /// Begins to connect with the permits in `taken`, or with those of the last connection. Returns
+    /// `false` if there are none. One lock, as the last connection may return its permits anytime.
     fn begin(&self, taken: &mut Vec<ConnectionPermit>) -> Result<bool, ConnectRefusal> {
         let mut state = self.state();
         if state.is_closing {
@@ -137,7 +137,7 @@ impl Supervisor {
         let was_absent = self.is_absent.send_replace(false);
         let mut state = self.state();
         if was_absent {
-            // It was late, and nothing was lost.
+            // The server was late, and no connection was lost.
             state.last_error = None;
         }
         let is_closing = state.is_closing;
@@ -147,8 +147,8 @@ impl Supervisor {
         state.generation = generation;
         state.down_since = None;
         state.n_redials_failed = 0;
-        // Clients that know other lists are told to read them again. What an upstream has is
-        // known; a child that is there again may have changed, unless we ourselves had put it away.
+        // Clients that know other lists must read them again. An upstream's lists are known. A
+        // restarted child may have changed, unless metamcp itself closed it.
         let tools = connection.tools_fingerprint();
         let is_again = std::mem::replace(&mut state.was_connected, true);
         let has_changed = match (state.tools, tools) {
@@ -178,7 +178,7 @@ impl Supervisor {
     }
 
     fn not_connected(self: &Arc<Self>, generation: u64, error: ConnectError) -> Arc<ConnectError> {
-        // Taken back, unless another connection has the next number already.
+        // Take the number back, unless another connection has the next one already.
         let _taken = self.origin.generation.compare_exchange(
             generation,
             generation - 1,
@@ -205,7 +205,7 @@ impl Supervisor {
         Arc::new(error)
     }
 
-    /// Waits for the end of `connection` and takes note of it.
+    /// Waits for the end of `connection` and records it.
     async fn watch(self: Arc<Self>, connection: Arc<Connection>) {
         let since = Instant::now();
         connection.wait_until_gone().await;
@@ -213,19 +213,19 @@ impl Supervisor {
             self.state().backoff = None;
         }
         self.lost(&connection);
-        // What still runs may finish, for as long as a request may take; then the link goes.
+        // Running requests may finish within the longest request timeout. Then the link closes.
         connection.drain_and_close(connection.longest_timeout()).await;
         connection.down().await;
         let seats = {
             let mut state = self.state();
-            // Only now it is known of a process how it has ended.
+            // The exit status of a process is known only now.
             state.note_end(&connection);
             if !self.is_current(&connection) {
                 return;
             }
             self.live.store(None);
             match state.life.state() {
-                // The next dial goes on with them.
+                // The next attempt uses them.
                 LifecycleState::Connecting => Vec::new(),
                 LifecycleState::Idle
                 | LifecycleState::Active
@@ -236,8 +236,8 @@ impl Supervisor {
         drop(seats);
     }
 
-    /// Takes note that `connection` takes no more requests, unless that is known or there is another
-    /// one already.
+    /// Records that `connection` takes no more requests, unless that is known or the connection has
+    /// been replaced.
     pub(super) fn lost(self: &Arc<Self>, connection: &Connection) {
         if connection.is_live() {
             return;
@@ -250,7 +250,7 @@ impl Supervisor {
             LifecycleState::Active => {
                 self.note(&mut state, ConnectionLifecycle::fail);
             }
-            // That it left our pings unanswered is a use of it that has failed.
+            // Unanswered pings count as a failed use of the connection.
             LifecycleState::Idle
                 if matches!(connection.reason(), Some(RequestFailure::Unresponsive)) =>
             {
@@ -276,11 +276,11 @@ impl Supervisor {
 }
 
 impl KeeperState {
-    /// Notes why a connection has ended, as far as that is known.
+    /// Records why a connection has ended, if that is known.
     fn note_end(&mut self, connection: &Connection) {
         self.error_lines = connection.error_lines();
         match connection.reason() {
-            // That was us.
+            // metamcp closed it.
             None | Some(RequestFailure::Closed) => {}
             Some(reason) => self.last_error = Some(reason.to_string()),
         }

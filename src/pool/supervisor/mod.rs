@@ -1,17 +1,17 @@
-//! Keeps one connection: dials it once for all who wait, watches it, puts it away, dials it again.
+//! The supervisor of one connection: connects for all waiters, closes when idle, reconnects.
 //!
 //! ```text
 //!  ten requests ──▶ lease() ──▶ live? ──────────────▶ a lease of the connection, each
 //!                                │ no                          ▲
 //!                                ▼                             │
-//!                    dial under way? ──no──▶ start one ──▶ a seat ──▶ the dial
+//!                   in progress? ──no──▶ start one ──▶ a permit ──▶ connect
 //!                                │ yes                         │
 //!                                ▼                             ▼
 //!                                   wait for its outcome, all ten
 //! ```
 //!
-//! A client that leaves does not take the dial down for the others. One that nobody waits for any
-//! more does not wait for a seat.
+//! A client that leaves does not cancel the attempt for the others. An attempt without waiters does
+//! not wait for a permit.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicU64},
@@ -49,31 +49,31 @@ mod reconnect;
 pub(super) use claim::ConnectionClaim;
 use connect::ConnectOutcome;
 
-/// What every keeper of one server needs.
+/// The context that all supervisors of one server share.
 #[derive(Clone, Debug)]
 pub(super) struct ServerContext {
     pub(super) name: ServerName,
     pub(super) declared: Arc<ServerConfig>,
     pub(super) dialer: Dialer,
-    /// How many times the server was connected.
+    /// The number of connections made to the server.
     pub(super) generation: Arc<AtomicU64>,
-    /// How many times it was dialled; never taken back.
+    /// The number of connection attempts. Never decreases.
     pub(super) attempts: Arc<AtomicU64>,
-    /// How many connections to it were lost; what was put away is none of them.
+    /// The number of lost connections. Idle connections that metamcp closed do not count.
     pub(super) losses: Arc<AtomicU64>,
-    /// Whether it may be asked anything.
+    /// The gate that decides whether the server may get requests.
     pub(super) gate: Arc<BreakerGate>,
-    /// The connections of all servers.
+    /// The admission for the connections of all servers.
     pub(super) roster: Arc<PermitAdmission>,
-    /// The connections of this server, where it declares how many it may have for its clients.
+    /// The admission for this server's connections, if it declares a maximum for its clients.
     pub(super) own: Option<Arc<PermitAdmission>>,
-    /// Cancelled when no more requests are taken.
+    /// Cancelled when the server takes no more requests.
     pub(super) leaving: CancellationToken,
-    /// Ends every connection of the server, and every dial.
+    /// Ends every connection and every attempt of the server.
     pub(super) closing: CancellationToken,
 }
 
-/// Keeps one connection to a server.
+/// The supervisor of one connection to a server.
 #[derive(Debug)]
 pub(super) struct Supervisor {
     origin: ServerContext,
@@ -81,71 +81,71 @@ pub(super) struct Supervisor {
     live: ArcSwapOption<Connection>,
     dials: Arc<SingleFlight<ConnectOutcome>>,
     state: Mutex<KeeperState>,
-    /// Told when the last one who waits for a connection has left.
+    /// Notified when the last request that waits for a connection leaves.
     deserted: Notify,
-    /// Told when a dial begins to wait for a seat.
+    /// Notified when an attempt begins to wait for a permit.
     queued: Notify,
-    /// An attempt of the dial that is under way has failed, and another one follows; or the upstream
-    /// takes no connection.
+    /// Set when an attempt has failed and another follows, or when the upstream accepts no
+    /// connection.
     is_absent: watch::Sender<bool>,
     standing: Mutex<DesiredState>,
     settles: Arc<SingleFlight<()>>,
-    /// Ends the connection of this keeper, and its dial.
+    /// Ends this supervisor's connection and attempt.
     closing: CancellationToken,
 }
 
 #[derive(Debug)]
 struct KeeperState {
     life: ConnectionLifecycle,
-    /// Of the connection whose leases are counted.
+    /// The generation of the connection whose leases are counted.
     generation: u64,
-    /// Given back when the connection is down.
+    /// The permits. Returned when the connection is down.
     seats: Vec<ConnectionPermit>,
     waits_for: Option<WaitsFor>,
-    /// The party that its seats count for: a connection that all share counts for the service.
+    /// The holder that the permits count for. A shared connection counts for the service.
     holder: Holder,
-    /// How many wait for a connection.
+    /// The number of requests that wait for a connection.
     n_asking: usize,
     used: Instant,
-    /// The lists of the last connection, if that was closed because nobody used it.
+    /// The lists of the last connection, if that was closed because it was idle.
     put_away: Option<Arc<ListRevisions>>,
     last_error: Option<String>,
-    /// What the last child wrote to standard error at last, for operators.
+    /// The last lines that the last child wrote to standard error, for operators.
     error_lines: Vec<String>,
     is_redialling: bool,
-    /// How many dials in a row have failed that nobody asked for.
+    /// The number of consecutive failures of background reconnects.
     n_redials_failed: u32,
     is_closing: bool,
-    /// How long to wait before the next dial that nobody asked for.
+    /// The pause before the next background reconnect.
     backoff: Option<Backoff>,
-    /// Since when there has been no connection although one was wanted, or had been there.
+    /// The start of the time without a connection, although one was wanted or had been lost.
     down_since: Option<Instant>,
-    /// Since when a dial is under way, or waits for a seat.
+    /// The start of the current attempt, including its wait for a permit.
     dialled_since: Option<Instant>,
-    /// There was a connection before.
+    /// A connection existed before.
     was_connected: bool,
-    /// It has failed, or ended by itself, since there was a connection.
+    /// An attempt failed, or the connection ended by itself, since the last connection was made.
     has_failed_since: bool,
-    /// What the tools of the last connection were.
+    /// The fingerprint of the last connection's tools.
     tools: Option<u64>,
-    /// Clients were told something without the server, which was not there.
+    /// Clients got an answer without this unavailable server.
     is_missed: bool,
 }
 
-/// What a dial waits for before it begins.
+/// The permit that an attempt waits for before it begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WaitsFor {
-    /// One of the server's own seats.
+    /// One of the server's own permits.
     Own,
-    /// One of those for all servers.
+    /// One of the pool's permits.
     Pool,
 }
 
-/// What status output tells of a keeper.
+/// The status of one supervisor.
 #[derive(Debug)]
 pub(super) struct SupervisorStatus {
     pub(super) state: LifecycleState,
-    /// It was closed because nobody used it.
+    /// The connection was closed because it was idle.
     pub(super) is_put_away: bool,
     pub(super) last_error: Option<String>,
     pub(super) is_waiting: bool,
@@ -153,7 +153,7 @@ pub(super) struct SupervisorStatus {
 }
 
 impl Supervisor {
-    /// Returns a keeper of a connection for `party`; nothing is connected yet.
+    /// Returns the supervisor of a connection for `party`. Connects nothing yet.
     pub(super) fn new(origin: ServerContext, party: ConnectionOwner) -> Arc<Self> {
         let closing = origin.closing.child_token();
         Arc::new(Self {
@@ -192,14 +192,14 @@ impl Supervisor {
         })
     }
 
-    /// Waits until an attempt of the dial that is under way has failed, and another one follows.
+    /// Waits until an attempt has failed and another one follows.
     ///
     /// # Cancel safety
     ///
-    /// Safe.
+    /// Cancel safe.
     pub(super) async fn absent(&self) {
         let mut told = self.is_absent.subscribe();
-        // The sender is ours.
+        // Cannot fail: this supervisor owns the sender.
         let _is_absent = told.wait_for(|is_absent| *is_absent).await;
     }
 
@@ -212,17 +212,17 @@ impl Supervisor {
         self.live.load_full().filter(|connection| connection.is_live())
     }
 
-    /// Tells whether the connection that these lists are from was closed because nobody used it,
-    /// and there was none since.
+    /// Returns whether the connection with these lists was closed because it was idle, and has not
+    /// been replaced since.
     pub(super) fn was_closed_idle(&self, lists: &Arc<ListRevisions>) -> bool {
         self.state().put_away.as_ref().is_some_and(|put_away| Arc::ptr_eq(put_away, lists))
     }
 
-    /// Lets running requests finish for at most `patience` and closes the connection for good.
+    /// Lets running requests finish for at most `patience`, then closes the connection for good.
     ///
     /// # Cancel safety
     ///
-    /// Dropped halfway, it takes no requests but keeps its connection until the runtime ends.
+    /// If dropped halfway, it takes no requests but keeps its connection until the runtime ends.
     pub(super) async fn close(&self, patience: Duration) {
         self.state().is_closing = true;
         if let Some(connection) = self.live.load_full() {
@@ -237,8 +237,8 @@ impl Supervisor {
         self.closing.cancel();
     }
 
-    /// Notes that clients were told something without the server, so that they are told to ask
-    /// again once it is there.
+    /// Records that clients got an answer without the server, so that they get `list_changed` once
+    /// it is connected.
     pub(super) fn note_omitted(&self) {
         let mut state = self.state();
         match self.live() {
@@ -247,18 +247,18 @@ impl Supervisor {
         }
     }
 
-    /// Returns for how long a dial has been under way, if one is.
+    /// Returns how long the current attempt has been in progress, if there is one.
     pub(super) fn connecting_for(&self) -> Option<Duration> {
         self.state().dialled_since.map(|since| since.elapsed())
     }
 
-    /// Returns whether the first dial is in progress, with no failed attempt.
+    /// Returns whether the first attempt is in progress, with no failure yet.
     pub(super) fn is_first_connecting(&self) -> bool {
         let state = self.state();
         state.dialled_since.is_some() && !state.was_connected && !*self.is_absent.borrow()
     }
 
-    /// Returns what status output tells.
+    /// Returns the status.
     pub(super) fn status(&self) -> SupervisorStatus {
         let connection = self.live.load_full();
         let state = self.state();
@@ -271,9 +271,9 @@ impl Supervisor {
         }
     }
 
-    /// Returns what the last child wrote to standard error, and the one that there is, for operators.
+    /// Returns the last standard error lines of the last and current child, for operators.
     pub(super) fn error_lines(&self) -> Vec<String> {
-        // Held while the other is looked at: a connection becomes the last one under it.
+        // Held until both are read: a connection becomes the last one under this lock.
         let state = self.state();
         let mut lines = state.error_lines.clone();
         if let Some(connection) = self.live.load_full() {
@@ -282,8 +282,8 @@ impl Supervisor {
         lines
     }
 
-    /// Changes the state of the connection. What is refused is a fault of ours: it is logged and
-    /// counted, and nothing changes.
+    /// Changes the state of the connection. An illegal transition is a bug in metamcp: it is logged
+    /// and counted, and the state stays as it is.
     fn note<T>(
         &self,
         state: &mut KeeperState,
@@ -300,16 +300,16 @@ impl Supervisor {
     }
 
     fn state(&self) -> MutexGuard<'_, KeeperState> {
-        // Held for statements on plain data, never across an await.
+        // Held only for statements on plain data, never across an await.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns how long the connection may stay when nobody uses it.
+    /// Returns the limit on the connection's idle time.
     fn stay(&self) -> IdleLimit {
         let declared = &self.origin.declared;
         match declared.lifecycle {
             _ if declared.is_keep_alive() => IdleLimit::Always,
-            // Whoever watches something with it waits without asking.
+            // A client that watches a resource waits without sending requests.
             _ if self.is_watched() => IdleLimit::Own(None),
             LifecycleConfig::KeepAlive { idle_timeout } => IdleLimit::Own(idle_timeout),
             LifecycleConfig::Ephemeral => IdleLimit::Own(Some(defaults::EPHEMERAL_LINGER)),
@@ -317,7 +317,7 @@ impl Supervisor {
         }
     }
 
-    /// Takes note that nobody watches anything with the connection any more.
+    /// Records that no client watches a resource with the connection any more.
     fn left(&self) {
         let now = Instant::now();
         {
@@ -330,7 +330,7 @@ impl Supervisor {
         self.became_idle(now);
     }
 
-    /// Takes note that nobody uses the connection any more.
+    /// Records that the connection is idle.
     fn became_idle(&self, used: Instant) {
         if let Some(own) = &self.origin.own {
             own.became_idle(None);

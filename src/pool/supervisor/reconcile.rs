@@ -1,4 +1,4 @@
-//! Brings the state that a session has only once in line with what its clients want.
+//! Reconciliation of a session's single-valued state with the demand of its clients.
 
 use std::{
     collections::BTreeSet,
@@ -18,9 +18,8 @@ use crate::{
 };
 
 impl Supervisor {
-    /// Notes what the clients of this connection want of the state that it has only once;
-    /// [`Supervisor::reconcile`] brings it about. `wants` is asked for one at a time, so that the last
-    /// answer is the one that counts.
+    /// Sets the demand of this connection's clients. [`Supervisor::reconcile`] applies it. `wants`
+    /// is called under the lock, so that the last answer counts.
     pub(in super::super) fn set_demand(&self, wants: impl FnOnce() -> ClientDemand) {
         let is_left = {
             let mut standing = self.standing();
@@ -28,13 +27,13 @@ impl Supervisor {
             standing.set_demand(wants());
             was_watched && !standing.is_watched()
         };
-        // Whoever watched something has used it until now.
+        // The watching clients used the connection until now.
         if is_left {
             self.left();
         }
     }
 
-    /// Tells whether clients watch something with the connection.
+    /// Returns whether clients watch a resource with the connection.
     pub(super) fn is_watched(&self) -> bool {
         self.standing().is_watched()
     }
@@ -44,14 +43,14 @@ impl Supervisor {
         self.standing().refusal(uri)
     }
 
-    /// Brings the state at the server in line with what is wanted. Without a connection, the next
-    /// one is told.
+    /// Brings the server's state in line with the demand. Without a connection, the next connection
+    /// applies it.
     ///
     /// # Cancel safety
     ///
-    /// Safe: a step that is under way is taken.
+    /// Cancel safe: a started step completes.
     pub(in super::super) async fn reconcile(self: &Arc<Self>) {
-        // Whoever joins a run that is just ending looks again.
+        // A caller that joins a run just before its end checks again.
         for _ in 0..defaults::SETTLE_ROUNDS {
             if self.next_step().is_none() {
                 return;
@@ -70,8 +69,8 @@ impl Supervisor {
         Some((connection, step))
     }
 
-    /// Takes one step; `false` when there is none, or when the connection has gone: the next one
-    /// begins anew.
+    /// Takes one step. Returns `false` if there is none, or if the connection has gone: the next
+    /// connection starts over.
     async fn step(&self) -> bool {
         let Some((connection, step)) = self.next_step() else { return false };
         let taken = match (&step, step.request()) {
@@ -82,7 +81,7 @@ impl Supervisor {
         match taken {
             Ok(()) => true,
             Err(failure) if connection.is_live() => {
-                // Not asked for again on this connection: it would not end.
+                // Record the failure, so that this connection does not try the step forever.
                 tracing::warn!(mcp_server = %self.name(), %failure, ?step, "session state not set");
                 let error = json!({
                     "code": INTERNAL_ERROR,
@@ -96,7 +95,7 @@ impl Supervisor {
         }
     }
 
-    /// Asks for what takes a request.
+    /// Takes a step that needs a request.
     async fn ask(
         &self,
         connection: &Arc<Connection>,
@@ -105,7 +104,7 @@ impl Supervisor {
     ) -> Result<(), RequestFailure> {
         let limits =
             ConnectionLimits { silence: defaults::SETTLE_TIMEOUT, total: defaults::SETTLE_TIMEOUT };
-        // What it asks for was named by a client.
+        // A client named the subject of this request.
         connection.note_client_use();
         let answer = connection.ask(request, limits).await?;
         let refusal = answer.part(MessagePart::Error).map(|error| connection.quote(error));
@@ -116,7 +115,7 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Has resources watched with the one subscription that there is.
+    /// Subscribes to resources with the one subscription of the modern era.
     async fn have_watched(
         &self,
         connection: &Connection,
@@ -133,8 +132,8 @@ impl Supervisor {
     }
 
     pub(super) fn standing(&self) -> MutexGuard<'_, DesiredState> {
-        // Held for single statements on plain data. Sessions are looked at while it is held, so it
-        // is never taken by who holds one of those.
+        // Held only for single statements on plain data. Session locks are taken while it is held,
+        // so a holder of a session lock must never take it.
         self.standing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

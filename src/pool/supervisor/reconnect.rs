@@ -1,7 +1,7 @@
-//! Dials that nobody asked for: of a `keep-alive` server, or of one that clients watch something of.
+//! Background reconnects of a `keep-alive` server, or of a server with watched resources.
 //!
-//! While requests pass the breaker, such a dial says nothing to it: requests judge the server. Once
-//! it has tripped, the first one after the cooldown is its probe.
+//! While the breaker is closed, such an attempt does not report to it: requests judge the server.
+//! Once the breaker has tripped, the first attempt after the cooldown is its probe.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,7 +18,7 @@ use crate::{
 };
 
 impl Supervisor {
-    /// Has the server dialled again in the background if it is to be there.
+    /// Schedules a background reconnect if the server should be connected.
     pub(super) fn schedule_reconnect(self: &Arc<Self>, state: &mut KeeperState) {
         let is_enough = self.is_enough(state.n_redials_failed);
         if self.is_wanted() && !state.is_redialling && !state.is_closing && !is_enough {
@@ -29,19 +29,19 @@ impl Supervisor {
         }
     }
 
-    /// Tells whether there is to be a connection although nobody asks for one.
+    /// Returns whether the connection should exist without a request for it.
     fn is_wanted(&self) -> bool {
         self.origin.declared.is_reconnected()
             || (matches!(self.party, ConnectionOwner::Shared) && self.is_watched())
     }
 
-    /// Tells whether no dial is to be made any more that nobody asks for.
+    /// Returns whether the maximum number of background reconnects is used up.
     fn is_enough(&self, n_redials_failed: u32) -> bool {
         self.origin.declared.health.max_reconnects.is_some_and(|max| max <= n_redials_failed)
     }
 
-    /// Dials again until it succeeds or is enough, or until nobody wants it any more, with growing
-    /// pauses.
+    /// Reconnects with growing pauses, until it succeeds, the maximum is reached, or the connection
+    /// is not wanted any more.
     async fn redial(self: Arc<Self>) {
         loop {
             time::sleep(self.pause()).await;
@@ -53,7 +53,7 @@ impl Supervisor {
                 }
             }
             let outcome = self.probe().await;
-            // Decided under the lock, so that an end which comes at this moment is not missed.
+            // Decided under the lock, so that an end at this moment is not missed.
             let mut state = self.state();
             if matches!(outcome, Err(SlotError::Closing(_))) || self.live().is_some() {
                 state.is_redialling = false;
@@ -71,11 +71,11 @@ impl Supervisor {
         }
     }
 
-    /// Dials as soon as the breaker lets it through, and reports to it if it had tripped.
+    /// Connects as soon as the breaker allows it, and reports to the breaker if it had tripped.
     async fn probe(self: &Arc<Self>) -> Result<(), SlotError> {
         let permit = loop {
             if self.live().is_some() {
-                // Made by a request: that there is one is no answer to a probe.
+                // A request made this connection. Its existence does not answer the probe.
                 return Ok(());
             }
             match self.origin.gate.admit(Holder::SERVICE) {
@@ -90,14 +90,14 @@ impl Supervisor {
                 Err(error @ SlotError::Dial { attempt, .. }) => {
                     permit.failed(error.fault(), Some(BreakerIncident::Dial(*attempt)), error);
                 }
-                // Nobody knows how it would have been.
+                // The outcome is unknown.
                 Err(_) => drop(permit),
             }
         }
         outcome
     }
 
-    /// Returns how long to wait before the next dial that nobody asked for.
+    /// Returns the pause before the next background reconnect.
     fn pause(&self) -> Duration {
         let mut state = self.state();
         let backoff = state.backoff.get_or_insert_with(|| Backoff::new(defaults::RECONNECT_PAUSE));

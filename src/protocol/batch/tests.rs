@@ -63,7 +63,7 @@ fn a_member_that_is_no_message_leaves_the_others_alone() {
     assert!(!parse(&format!("[{notification}]")).expect("a batch").wants_answer());
 }
 
-/// Returns the text of a message: its kind, an id of its own, white space where it may be.
+/// Returns a strategy for messages: a kind, white space and the text of an id.
 fn message() -> impl Strategy<Value = (u8, String, String)> {
     (0..4u8, "[ \n\t]{0,3}", "\\PC{0,12}")
 }

@@ -1,4 +1,4 @@
-//! The members of parameters that a hop reads or rewrites.
+//! The members of parameters that metamcp reads or rewrites.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-/// Where they are; the rest is passed over.
+/// The known members as spans of the text; all others are skipped.
 #[derive(Default)]
 pub(super) struct ParamSpans<'a> {
     pub(super) meta: Option<&'a RawValue>,
@@ -27,7 +27,7 @@ pub(super) struct ParamSpans<'a> {
     pub(super) reference: Option<&'a RawValue>,
 }
 
-/// A member of parameters, told by its name without a copy of it.
+/// The name of a member, matched without a copy.
 #[derive(Deserialize)]
 #[serde(field_identifier, rename_all = "camelCase")]
 enum Key {
@@ -56,11 +56,11 @@ impl<'de: 'a, 'a> Deserialize<'de> for ParamSpans<'a> {
     }
 }
 
-/// Picks members out of an object; anything else (JSON-RPC allows arrays) has none of them.
+/// A visitor that reads the members of an object. Other values, such as arrays, yield none.
 struct ParamsVisitor;
 
-/// Reads the value of the member `name`, which may not be there twice: which of the two counts is up to
-/// the reader, and what we route by may differ from what the server takes.
+/// Reads the value of the member `name`, which must not be repeated. Readers differ on which one
+/// counts, so metamcp might route by another value than the server uses.
 fn once<'de, A: MapAccess<'de>>(
     member: &mut Option<&'de RawValue>,
     map: &mut A,
@@ -145,7 +145,7 @@ impl<'de> Visitor<'de> for ParamsVisitor {
     }
 }
 
-/// The progress token of a `_meta` object, whatever else is in it.
+/// The progress token of a `_meta` object; other members are skipped.
 struct Token<'a>(Option<&'a RawValue>);
 
 #[derive(Deserialize)]

@@ -1,16 +1,16 @@
-//! A request whose parameters are other ones: what is not touched keeps its text.
+//! Edits of a request's parameters; everything that is not edited keeps its text.
 
 use super::Message;
 use crate::protocol::ObjectMembers;
 
 impl Message {
-    /// Returns the parameters, as JSON text.
+    /// Returns the parameters as JSON text.
     pub fn params(&self) -> Option<&str> {
         ObjectMembers::one(std::str::from_utf8(self.bytes()).ok()?, "params")
     }
 
-    /// Returns the message with `params` as `edit` leaves them; without any, it has none to begin
-    /// with.
+    /// Returns the message with its parameters edited. An empty result is not added to a message
+    /// without parameters.
     #[must_use]
     pub fn with_params(&self, edit: impl FnOnce(&mut ObjectMembers<'_>)) -> Self {
         let text = std::str::from_utf8(self.bytes()).unwrap_or_default();

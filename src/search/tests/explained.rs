@@ -1,13 +1,13 @@
-//! The parts of every score add up to it: for any catalog, any query, any strategy, with vectors
-//! and without.
+//! Tests that the parts of every score add up to it: for any catalog, query and strategy, with and
+//! without vectors.
 
 use proptest::{collection::vec, option, sample::select, strategy::Strategy};
 use serde_json::Value;
 
 use super::*;
 
-/// Words that stand in names, in descriptions and in queries: ones with concepts of their own and of
-/// several, phrases, stop words, digits, other scripts, and whatever else there is.
+/// Generates words for names, descriptions and queries: with one or several concepts, phrases, stop
+/// words, digits, other scripts, and any characters.
 fn word() -> impl Strategy<Value = String> {
     let known = select(vec![
         "send",
@@ -73,7 +73,7 @@ fn servers() -> impl Strategy<Value = Vec<(String, String, Vec<String>)>> {
     vec((word(), text(10), vec(tool(), 0..6)), 0..5)
 }
 
-/// A query: mostly of several words, at times the name of a tool of the first server.
+/// Generates a query: mostly several words, sometimes the name of a tool of the first server.
 fn asked() -> impl Strategy<Value = (String, bool)> {
     (text(10), proptest::bool::weighted(0.2))
 }
@@ -123,7 +123,7 @@ proptest! {
                 prop_assert!(explained.parts.iter().all(|part| part.score > 0.0), "{explained}");
                 prop_assert!((0.0..=1.0).contains(&hit.confidence), "{hit:?}");
             }
-            // What was not found has nothing that speaks for it.
+            // A tool that was not found has no score.
             if hits.len() < limit && server.is_none() {
                 for (at, (_, _, tools)) in servers.iter().enumerate() {
                     let missed = (0..tools.len())

@@ -12,11 +12,11 @@ use crate::{
 };
 
 const SAMPLING: &str = r#"{"sampling":{}}"#;
-/// The connection that all of them come over.
+/// The holder of the connection that all test requests use.
 const HOLDER: Holder = Holder { account: Account::User(7), member: AccountMember::Connection(1) };
 const MS: Duration = Duration::from_millis(1);
 
-/// A process with this key.
+/// Returns the registry of a process with this key.
 fn sessions(mode: SessionMode, key: u8) -> Arc<SessionRegistry> {
     let (announcements, _) = mpsc::channel(1);
     let dialer = Dialer::new(None, TaskTracker::new(), announcements);
@@ -171,7 +171,7 @@ async fn an_id_is_of_no_use_for_ever() {
     assert!(find(&strict, &aged(defaults::SESSION_ID_AGE_MAX - day)).is_ok());
     let old = find(&strict, &aged(defaults::SESSION_ID_AGE_MAX + day)).map(drop);
     assert_eq!(old, Err(SessionLookupError::Unknown));
-    // The clock of a replica may be ahead of ours.
+    // The clock of a replica may be ahead.
     let ticket = SessionTicket::new(unix_now() + 60, version::LEGACY_LATEST, "{}");
     assert!(find(&strict, &strict.seal.issue(&ticket)).is_ok());
 }

@@ -106,7 +106,7 @@ fn every_bit_of_an_id_counts() {
 
 #[test]
 fn the_form_stays_as_it_is() {
-    // Made with another implementation; a service that is upgraded must know its ids.
+    // Made with another implementation: an upgraded service must accept the ids of older versions.
     let ticket = SessionTicket {
         number: 0x0123_4567_89ab_cdef_0123_4567_89ab_cdef,
         issued: 1_700_000_000,

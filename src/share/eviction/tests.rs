@@ -93,8 +93,8 @@ async fn what_is_dropped_leaves_no_trace() {
 }
 
 proptest! {
-    /// Whatever comes, goes and runs: the bound holds, free room is never refused, nothing that runs
-    /// is taken away, and an account below its share loses nothing to a larger one.
+    /// In any order of events, the bound holds and free room is never refused. No place in use is
+    /// evicted, and an account below its share loses no place to a larger one.
     #[test]
     fn room_is_made_by_the_largest_holder_alone(
         max in 1_usize..6,

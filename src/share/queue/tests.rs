@@ -6,7 +6,7 @@ fn holder(account: u32, session: u64) -> Holder {
     Holder { account: Account::User(account), member: AccountMember::Session(session) }
 }
 
-/// Serves the next one, and returns its holder.
+/// Serves the next entry, and returns its holder.
 fn serve(queue: &mut FairQueue<()>) -> Option<Holder> {
     queue.dequeue().map(|(ticket, ())| ticket.holder())
 }
@@ -53,7 +53,7 @@ fn the_holder_with_the_most_waiting_loses_its_newest() {
     assert_eq!(queue.n_waiting(), 3);
 }
 
-/// A model of the queue that looks at everything.
+/// A model of the queue that examines all entries.
 #[derive(Debug, Default)]
 struct Model {
     held: Vec<Holder>,
@@ -69,7 +69,7 @@ impl Model {
         self.held.iter().filter(|held| **held == holder).count()
     }
 
-    /// Checks that none of those that wait had a better claim than `served`.
+    /// Checks that no waiting entry had a better claim than `served`.
     fn check(&self, served: QueueTicket) -> Result<(), TestCaseError> {
         let holder = served.holder();
         for other in &self.waiting {
@@ -87,9 +87,9 @@ impl Model {
 }
 
 proptest! {
-    /// Whatever the order of asking, leaving and giving back: the capacity is never exceeded,
-    /// nothing waits beside free capacity, the one served holds no more than any that waits, and
-    /// nothing is lost or left over.
+    /// In any order of events, the capacity is never exceeded, and no entry waits beside free
+    /// capacity. The served holder holds no more than any waiting one, and nothing is lost or left
+    /// over.
     #[test]
     fn capacity_goes_to_the_holder_with_the_fewest_and_nothing_is_lost(
         capacity in 1_usize..6,

@@ -55,8 +55,8 @@ impl Rig {
     fn work(&self, tool: &str, patience: Duration) -> TaskWork {
         let definition =
             format!(r#"{{"tools":[{{"name":"{tool}","inputSchema":{{"type":"object"}}}}]}}"#);
-        let page = crate::protocol::payloads::ListPage::read(
-            crate::protocol::payloads::ListKind::Tools,
+        let page = crate::protocol::list_page::ListPage::read(
+            crate::protocol::list_page::ListKind::Tools,
             &definition,
         );
         let tool = page.expect("a page").items.remove(0);

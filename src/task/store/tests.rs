@@ -116,7 +116,7 @@ fn an_operator_is_told_when_it_is_forgotten() {
     insta::assert_snapshot!(told, @r#"{"createdAt":"2023-11-14T22:13:20.000Z","endedAt":"2023-11-14T22:13:21.500Z","expiresAt":"2023-11-14T23:13:21.500Z","lastUpdatedAt":"2023-11-14T22:13:21.500Z","pollInterval":10,"server":"git","serverTaskId":"x","status":"completed","taskId":"a","tool":"log","ttl":3600000}"#);
 }
 
-/// What may happen, in whatever order.
+/// A step of the property test.
 #[derive(Clone, Debug)]
 enum Act {
     Begin(u8),

@@ -12,7 +12,7 @@ use crate::{
         arguments::{DiscoverArguments, PageArguments},
         describe::{DescribedTool, summary},
     },
-    protocol::{ObjectMembers, payloads::ListItem},
+    protocol::{ObjectMembers, list_page::ListItem},
     redact,
     session::Session,
     view::{

@@ -20,8 +20,9 @@ use crate::{
     protocol::{
         Message, RpcError,
         jsonrpc::MessagePart,
+        list_page::ListKind,
         parameter_headers,
-        payloads::{self, ListKind, method},
+        payloads::{self, method},
         rpc_error::INVALID_PARAMS,
     },
     provision, redact,

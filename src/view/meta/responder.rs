@@ -19,7 +19,7 @@ use crate::{
     protocol::{
         Message, ObjectMembers, RpcError,
         jsonrpc::MessagePart,
-        payloads::ListItem,
+        list_page::ListItem,
         rpc_error::{CAPABILITY_REQUIRED, URL_ELICITATION_REQUIRED},
     },
 };

@@ -17,24 +17,24 @@ use tokio::time::Instant;
 
 use crate::harness::{DEADLINE, client::Client, daemon::Daemon, load::Progress};
 
-/// How many clients there are beside the attacker.
+/// The number of clients beside the attacker.
 const N_CLIENTS: usize = 31;
 
-/// How long a sign of life may take beyond what a service that is left alone needs at the same moment.
-/// A debug build takes five times as long as one for use, or longer.
+/// The time that a health check may take beyond that of an idle service at the same moment.
+/// A debug build takes at least five times as long as a release build.
 const HEALTH_LIMIT: Duration = Duration::from_secs(if cfg!(debug_assertions) { 5 } else { 1 });
 
 /// The slowness of a service that is left alone counts so many times.
 const BUSY_FACTOR: u32 = 4;
 
-/// How often a sign of life is asked for.
+/// The pause between two health checks.
 const HEALTH_PAUSE: Duration = Duration::from_millis(20);
 
 /// Every so many clients, one asks for answers that count against the memory budget. Only where the
 /// bystanders belong to another user.
 const LARGE_EVERY: usize = 8;
 
-/// How large these are, in bytes.
+/// The size of these, in bytes.
 const LARGE_BYTES: usize = 20 << 10;
 
 /// A user who owns nothing. Where the tests run as root, bystanders belong to it.
@@ -45,13 +45,13 @@ pub(super) struct Bystanders {
     progress: Arc<Progress>,
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
-    /// A service that nobody attacks: how slow it answers is the fault of this machine.
+    /// A service without an attacker: its slowness is that of this machine.
     control: Daemon,
 }
 
 impl Bystanders {
-    /// Starts clients that call the tool `echo` of the server at `path`, and waits until each has had
-    /// an answer. At `/meta` that is the server `fake`.
+    /// Starts clients that call the tool `echo` of the server at `path`, and waits until each has
+    /// an answer. At `/meta`, that is the server `fake`.
     pub(super) async fn start(daemon: &Daemon, path: &str) -> Self {
         let control = Daemon::with("").ready();
         let (progress, is_over) = (Arc::new(Progress::of(N_CLIENTS)), Arc::<AtomicBool>::default());
@@ -132,7 +132,7 @@ async fn watch(urls: &[String; 2], is_over: &AtomicBool) {
     }
 }
 
-/// Returns how long a service takes to say that it lives, to somebody who has just connected.
+/// Returns the time that a health check takes on a new connection.
 async fn sign_of_life(url: &str) -> Duration {
     let since = Instant::now();
     let reply = Client::new(url.to_owned()).get().await;

@@ -91,8 +91,8 @@ async fn a_server_is_refused_what_belongs_to_the_operator_on_both_ways() {
     assert_eq!(servers[0]["name"], "agent", "the configuration is the operator's: {servers}");
 }
 
-/// Starts a process that leaves behind all that tells where it comes from, asks for what belongs to the
-/// operator, and writes down what came of it; in a file of its own first, as the server is started twice.
+/// Starts a process that removes every trace of its origin, sends an operator's request, and writes
+/// the result down, in a file of its own first, since the server is started twice.
 const ORPHAN: &str = r#"
 ask='
   read -r _ _ _ parent _ < /proc/$$/stat

@@ -1,5 +1,5 @@
-//! JSON that is nested so deep that a parser dies of it, in every place where a client or a server can
-//! write some.
+//! JSON so deeply nested that a parser crashes, in every place where a client or a server can
+//! write it.
 
 use hyper::Method;
 use serde_json::{Value, json};
@@ -15,10 +15,10 @@ use crate::harness::{
     stream::EventStream,
 };
 
-/// How deep a message may be nested, in levels.
+/// The maximum depth of a message, in levels.
 const DEPTH_MAX: usize = 128;
 
-/// How much deeper than its argument a call of a tool is: the message, its parameters, the arguments.
+/// The levels of a tool call above its argument: the message, its parameters, the arguments.
 const CALL_LEVELS: usize = 3;
 
 /// A server that dies of what is nested deeper.
@@ -151,7 +151,7 @@ async fn a_request_that_metamcp_makes_out_of_a_text_is_not_nested_too_deep_eithe
 
     assert_eq!(error["details"]["cause"], "TOO_DEEP", "{error}");
     assert!(is_unharmed(&fakes, &client).await);
-    // What a client may send to the server itself, it may send through a tool of ours.
+    // A client may send to a server through a meta tool whatever it may send directly.
     let levels = DEPTH_MAX - CALL_LEVELS - 1;
     let hole = json!({ "name": "mcp_call", "arguments": {
         "server": "fragile", "tool": "echo", "args": { "value": "HOLE" },

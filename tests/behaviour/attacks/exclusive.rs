@@ -15,7 +15,7 @@ async fn hanging_calls_of_one_client_leave_a_connection_to_the_others() {
     let client = daemon.client("/servers/fake").initialized().await;
 
     let hanging: Vec<_> = (0..8).map(|_| running(client.clone().hold("a"))).collect();
-    // The two parties hold two connections each. The client gets a third one only if the others leave it.
+    // The two parties hold two connections each. The client gets a third only if others leave it.
     until(async || fakes.n_events("fake", "held") >= 2).await;
     bystanders.go_on().await;
     bystanders.go_on().await;

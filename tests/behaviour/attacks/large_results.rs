@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use super::Bystanders;
 use crate::harness::{daemon::Daemon, fake::Fakes};
 
-/// How many clients want something of a result at a time.
+/// The number of clients that read from results at the same time.
 const N_CLIENTS: usize = 4;
 
-/// How many rows the result has, and how many bytes each: 7 MB, as it says them twice.
+/// The number of rows of the result, and their size in bytes: 7 MB, since the result repeats them.
 const N_ROWS: usize = 4_000;
 const WIDTH: usize = 800;
 

@@ -1,7 +1,7 @@
 //! Attacks of one party on all others, one file per line of attack.
 //!
-//! While each runs, [`Bystanders`] use the same service: they keep all their answers, and the service
-//! keeps telling that it lives.
+//! While each runs, [`Bystanders`] use the same service: they get all of their answers, and the
+//! service stays healthy.
 
 mod bystanders;
 mod calm;

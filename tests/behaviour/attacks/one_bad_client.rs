@@ -13,7 +13,7 @@ use crate::{
     server_status,
 };
 
-/// How many failures in a row trip a server.
+/// The number of failures in a row that open the breaker.
 const THRESHOLD: u64 = 5;
 
 /// Long enough for bystanders on a machine that is busy.

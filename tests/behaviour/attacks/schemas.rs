@@ -13,7 +13,7 @@ use crate::harness::{
     fake::Fakes,
 };
 
-/// How many tools have such a schema: more than the service computes at a time.
+/// The number of tools with such a schema: more than the service computes at a time.
 const N_TOOLS: usize = 6;
 
 /// The words that stand in front of a result whose arguments were not checked.

@@ -24,16 +24,16 @@ use crate::{
     until,
 };
 
-/// How many calls there are: together they ask for more than the budget.
+/// The number of calls; together they ask for more than the budget.
 const N_CALLS: usize = 32;
 
-/// How long each answer says that it is, in bytes.
+/// The declared length of each answer, in bytes.
 const DECLARED_BYTES: usize = 6 << 20;
 
-/// How many bytes of each are sent.
+/// The bytes of each answer that are sent.
 const SENT_BYTES: usize = 5 << 20;
 
-/// What bystanders and the checks hold at most beside the attack, in bytes.
+/// The most that bystanders and checks hold beside the attack, in bytes.
 const OTHERS_BYTES: u64 = 2 << 20;
 
 /// Begins an answer, as a stream or as a body.
@@ -69,8 +69,8 @@ async fn attack(tool: &str) {
     until(async || usage(&daemon).await["used_bytes"] == 0).await;
 }
 
-/// Checks that others are served while an account has more than half of the memory, and that it does
-/// not get their quarter, beside the bytes of `others`.
+/// Checks that others are served while an account has more than half of the memory, and that the
+/// account does not get their quarter, beside the bytes of `others`.
 async fn check_memory(daemon: &Daemon, bystanders: Bystanders, others: u64) {
     let figure = async |name: &str| usage(daemon).await[name].as_u64().expect("a number");
     until(async || figure("used_bytes").await > BUDGET / 2).await;
@@ -125,7 +125,7 @@ async fn progress_on_the_shared_stream_takes_the_memory_of_no_other_client() {
     }
     until(async || n_sent.load(Ordering::Relaxed) == N_CALLS).await;
 
-    // The message that is read just now counts for nobody in particular, in a buffer that doubles.
+    // The message in the reader counts for no account; its buffer doubles as it grows.
     check_memory(&daemon, bystanders, OTHERS_BYTES + 2 * SENT_BYTES as u64).await;
     drop(slow);
 }

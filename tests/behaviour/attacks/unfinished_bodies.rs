@@ -12,10 +12,10 @@ use crate::{
     until,
 };
 
-/// How many bodies there are.
+/// The number of bodies.
 const N_BODIES: usize = 500;
 
-/// How many bytes of each are sent: together three times the budget.
+/// The bytes of each body that are sent: together three times the budget.
 const SENT_BYTES: usize = 700 << 10;
 
 /// Sends a part of a body, as far as the service takes it.

@@ -15,26 +15,26 @@ use crate::{
     until,
 };
 
-/// How many clients do not read.
+/// The number of clients that do not read.
 const N_ATTACKERS: usize = 16;
 
-/// How large each answer is, in bytes.
+/// The size of each answer, in bytes.
 const ANSWER_BYTES: usize = 6 << 20;
 
-/// How many rows a table has: with what is made of one, a few are more than the budget.
+/// The number of rows of a table. With their copies, a few tables exceed the budget.
 const ANSWER_ROWS: usize = 3_000;
 
-/// How many bytes each row has beside its name.
+/// The size of a row beside its name, in bytes.
 const ROW_BYTES: usize = 600;
 
-/// How many bytes of results are kept to be read on in.
+/// The bytes of results that are kept for later reads.
 const RESULTS_KEPT: u64 = 12 << 20;
 
 /// The budget, in bytes: the least.
 pub(super) const BUDGET: u64 = 112 << 20;
 
-/// How much more the service may take than it took at the start and the budget allows, in bytes:
-/// buffers below the threshold, the sockets of the bystanders, and what the allocator keeps.
+/// The memory that the service may take beyond that at its start and the budget, in bytes:
+/// buffers below the threshold, the sockets of the bystanders, and the allocator's reserve.
 pub(super) const OVERHEAD: u64 = 24 << 20;
 
 /// Returns a number of bytes from the status of a process.
@@ -53,8 +53,8 @@ pub(super) async fn usage(daemon: &Daemon) -> Value {
     daemon.client("/status").get().await.answer()["memory_budget"].clone()
 }
 
-/// Has clients send `message` and not read, and checks that the service takes no more memory than its
-/// budget allows, that others are served meanwhile, and that all but `kept` bytes are given back.
+/// Has clients send `message` without reading. Checks that the service stays within its budget,
+/// serves others meanwhile, and returns all but `kept` bytes afterwards.
 async fn attack(daemon: &Daemon, attacked: &Client, small: &Client, message: &str, kept: u64) {
     let bystanders = Bystanders::start(daemon, "/servers/calm").await;
     let before = bytes_of(daemon, "VmRSS");

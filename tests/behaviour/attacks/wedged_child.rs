@@ -15,14 +15,14 @@ use crate::{
     server_status, until,
 };
 
-/// How long a client next in line waits at most, by the lines below.
+/// The longest wait of the next client in the queue, by the constants below.
 const BOUND: Duration = Duration::from_secs(3);
 const HEALTH: &str = "health = { timeout = \"1s\", failures = 3 }\n";
 
-/// What a machine that is busy, and the end of a process, may take on top of that.
+/// The additional time that a busy machine and the end of a process may take.
 const SLACK: Duration = Duration::from_secs(4);
 
-/// How a client lets its call go.
+/// The way in which a client gives its call up.
 #[derive(Clone, Copy, Debug)]
 enum Leaving {
     Cancelled,
@@ -56,7 +56,7 @@ async fn a_client_next_in_line_is_not_held_up_by_a_child_that_wedged_for_another
     for leaving in [Leaving::Cancelled, Leaving::Disconnected] {
         let [bad, next] = [(); 2].map(|()| daemon.client("/servers/shared"));
         let (bad, next) = (bad.initialized().await, next.initialized().await);
-        // A list that the service reads for itself is older work, and a child with such is not suspect.
+        // The service's own read of a list is older work, and makes the child unsuspicious.
         next.request(json!(1), "tools/list", json!({})).await;
         until(async || server_status(&daemon, "shared").await["in_flight"] == 0).await;
         leave(&fakes, &bad, "wedge", leaving).await;

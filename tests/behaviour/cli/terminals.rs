@@ -1,4 +1,4 @@
-//! What is drawn on a terminal, and only there.
+//! Output that is drawn on a terminal only.
 
 use std::process::Stdio;
 

@@ -52,7 +52,7 @@ fn methods() -> Vec<(&'static str, Value)> {
 /// The parameters that a method cannot do without.
 const REQUIRED: [&str; 7] = ["name", "pattern", "query", "uri", "ref", "argument", "server"];
 
-/// Tells whether `parameter` of `method` cannot be left out.
+/// Returns whether `parameter` of `method` is required.
 fn is_required(method: &str, parameter: &str) -> bool {
     let may_lack_server = ["list", "status", "search"].iter().any(|end| method.ends_with(end));
     REQUIRED.contains(&parameter) && !(parameter == "server" && may_lack_server)

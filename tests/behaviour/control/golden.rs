@@ -1,6 +1,6 @@
-//! What each method takes and answers with, written down.
+//! The written record of what each method takes and answers.
 //!
-//! What differs from run to run is replaced.
+//! Values that differ from run to run are replaced.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Whatever somebody does on the control socket, nobody else is disturbed.
+//! No misuse of the control socket disturbs another client.
 
 use std::os::unix::net::UnixStream as StdUnixStream;
 

@@ -161,7 +161,7 @@ async fn a_server_with_a_connection_for_each_client_is_called_like_any_other() {
         operator.result("tools/call", call).await;
         let uri = json!({ "server": server, "uri": "fake:///one" });
         operator.result("resources/read", uri).await;
-        // A question finds nobody: it is refused, and the call goes on.
+        // A server's question has no recipient: it is refused, and the call continues.
         let ask =
             json!({ "name": format!("{server}/ask"), "arguments": { "method": "roots/list" } });
         operator.result("tools/call", ask).await;

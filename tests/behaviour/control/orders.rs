@@ -1,4 +1,4 @@
-//! What operators want the service to do: reload, and stop.
+//! The operator's commands to the service: reload and stop.
 
 use std::fs;
 

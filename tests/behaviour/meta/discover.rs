@@ -318,7 +318,7 @@ async fn an_unknown_server_or_tool_is_answered_with_what_may_be_meant() {
         assert_eq!(error["code"], "tool_not_found", "{error}");
         assert_eq!(error["details"]["similarTools"][0], "github/echo");
     }
-    // It is there, but elsewhere; which is known once somebody has looked.
+    // The answer is in another place, which metamcp knows after its first look.
     meta.value("mcp_discover", json!({ "server": "weather" })).await;
     let error = meta.error("mcp_call", call_of("github", "rows", json!({}))).await;
     assert_eq!(error["details"]["similarTools"][0], "weather/rows", "{error}");

@@ -1,4 +1,4 @@
-//! What clients of this view hear: that tools behind it have changed, once in a moment, or nothing.
+//! The notices of this view: changed tools are announced once in a moment, or not at all.
 
 use hyper::Method;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Servers that ask something in the middle of a call through a tool of ours.
+//! Servers that ask the client during a call through a meta tool.
 
 use serde_json::{Value, json};
 

@@ -12,10 +12,10 @@ use crate::harness::{
 /// A bound that results of a few kilobytes exceed.
 const SMALL: &str = "[tools]\nsets = [\"core\", \"metatools\"]\nresult_bytes_max = 4096\n";
 
-/// How many results are kept.
+/// The number of results that are kept.
 const KEPT: usize = 64;
 
-/// What a result says of its size.
+/// The part of a result that gives its size.
 const SIZE: &str = "metamcp/result";
 
 /// Returns a text of many lines, and the result that has it.

@@ -1,4 +1,4 @@
-//! What is rare or large, and configurations that change.
+//! Rare and large cases, and configurations that change.
 
 use serde_json::{Value, json};
 

@@ -8,8 +8,9 @@ use metamcp::{
         Batch, Message, MessageKind,
         client_meta::ClientMeta,
         jsonrpc::MessagePart,
+        list_page::{ListKind, ListPage},
         ndjson::{LineDecoder, NdjsonLine},
-        payloads::{ListKind, ListPage, ServerProfile},
+        payloads::ServerProfile,
         sse::{SseDecoder, SseItem},
     },
 };

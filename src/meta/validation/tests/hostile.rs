@@ -1,4 +1,4 @@
-//! Schemas and arguments that are made to take long.
+//! Tests with schemas and arguments that are made to take long.
 
 use std::time::Duration;
 
@@ -8,15 +8,15 @@ use tokio::time::Instant;
 use super::*;
 use crate::config::defaults::COSTLY_ACCOUNTS_MAX;
 
-/// How long any check may take in a debug build on a machine that is busy with other tests.
+/// The maximum duration of a check in a debug build, on a machine that is busy with other tests.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 const LEVELS: usize = 40;
 
-/// The steps of these checks: enough for whatever is ordinary, and soon spent in a debug build.
+/// The steps of these checks: enough for ordinary schemas, and soon spent in a debug build.
 const STEPS: u64 = 500_000;
 
-/// A chain of definitions under `key`, each made of the next one by `level`; the last is `leaf`.
+/// Returns a chain of definitions under `key`, each made of the next by `level`; `leaf` is last.
 fn ladder(key: &str, n: usize, leaf: Value, level: impl Fn(Value) -> Value) -> Value {
     let mut definitions = Map::new();
     for number in 0..n {
@@ -36,7 +36,7 @@ fn draft_7(mut schema: Value) -> Value {
     schema
 }
 
-/// Checks and returns the verdict, and that it took no longer than a check may.
+/// Returns the verdict of a check, and asserts that it took no longer than a check may.
 fn timely(name: &str, schema: &Value, args: &Value) -> ArgumentVerdict {
     let since = Instant::now();
     let verdict = match CompiledSchema::new(&schema.to_string()) {
@@ -255,7 +255,7 @@ fn what_was_too_much_once_is_not_tried_again_and_other_arguments_are() {
         "b": { "type": "string" },
     } });
     let schema = schema.to_string();
-    // Their digests are the same, as a float cannot tell them apart, so all are compared.
+    // Their digests are equal, as a float cannot tell them apart, so all are compared.
     let pairs = (0..64).flat_map(|one| (0..64).map(move |other| [one, other]));
     let items: Vec<[u64; 2]> = pairs.map(|pair| pair.map(|n| u64::MAX - n)).collect();
     let costly = json!({ "a": items }).to_string();
@@ -274,7 +274,7 @@ fn costly_arguments_of_one_account_leave_those_of_another_one_checked() {
     let compiled = CompiledSchema::new("{}").expect("it is compiled");
     compiled.remember_cost(attacker, "{}");
     assert!(compiled.is_too_costly(attacker, "{ }") && !compiled.is_too_costly(other, "{ }"));
-    // The one that was remembered first makes room.
+    // The account that was remembered first is evicted.
     for user in (3..).take(COSTLY_ACCOUNTS_MAX - 1) {
         compiled.remember_cost(Account::User(user), "{}");
     }
@@ -290,7 +290,7 @@ fn what_takes_long_before_a_schema_is_compiled_is_given_up_too() {
         json!({ "properties": parts.collect::<Map<_, _>>() })
     };
     let long = "x".repeat(100_000);
-    // The same place by many names: each leads to one whose reference is long.
+    // Many names for one place; each leads to a long reference.
     let names = (0..4096_u32).map(|bits| {
         let letters = (0..12).map(|n| if bits >> n & 1 == 0 { "%61" } else { "a" });
         json!({ "$ref": format!("#/$defs/{}", letters.collect::<String>()) })
@@ -316,11 +316,11 @@ fn a_check_whose_asker_has_gone_ends() {
     let validators = SchemaCache::default();
     let stopped = validators.check(Account::Unknown, &schema.to_string(), "{}", Some(&gone));
     assert_eq!(stopped, ArgumentVerdict::Unchecked(UncheckedArguments::TooCostly));
-    // It says nothing about the schema.
+    // A stopped check does not count against the schema.
     assert_eq!(validators.check_briefly(Account::Unknown, &schema.to_string(), "{}"), None);
 }
 
-/// Schemas that people write.
+/// Generates schemas as people write them.
 fn ordinary() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(json!({ "type": "string" })),

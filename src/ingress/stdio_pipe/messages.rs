@@ -1,0 +1,210 @@
+//! The messages of a client on a pipe, from their arrival to their answers.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use tokio_util::sync::CancellationToken;
+
+use super::{Service, Source};
+use crate::{
+    budget::MeteredLine,
+    compute_pool::read_in_place,
+    config::defaults,
+    era::client_subscription::SubscriptionFilter,
+    ingress::{
+        concurrent,
+        error::IngressError,
+        legacy,
+        modern::{self, listen::ListenRequest},
+        reply::AcceptedForms,
+    },
+    protocol::{
+        Batch, Era, Message, MessageKind, RpcError,
+        client_meta::{ClientMeta, version_of},
+        jsonrpc::MessagePart,
+        payloads::method,
+        rpc_error::INTERNAL_ERROR,
+        version,
+    },
+    session::Session,
+};
+
+impl Service {
+    pub(super) fn take(&mut self, line: MeteredLine) {
+        self.n_taken += 1;
+        match line {
+            MeteredLine::Whole(bytes) if Batch::is_batch(&bytes) => self.take_batch(&bytes),
+            MeteredLine::Whole(bytes) => match read_in_place(bytes.len(), || Message::parse(bytes))
+            {
+                Ok(message) => self.take_message(message),
+                Err(error) => self.refuse(&error.into(), None),
+            },
+            MeteredLine::Oversized(line) => {
+                self.unsent.push(line.refusal(defaults::BODY_BYTES_MAX));
+            }
+            MeteredLine::Refused(line, exhausted) => {
+                self.unsent.push(exhausted.to_rpc().render(line.request_id().as_deref()));
+            }
+        }
+    }
+
+    fn take_message(&mut self, message: Message) {
+        match message.shape() {
+            MessageKind::Request if self.waiting.len() >= defaults::PIPE_REQUESTS_MAX => {
+                let era = if version_of(&message).is_some() { Era::Modern } else { Era::Legacy };
+                self.unsent.push(too_many(message.part(MessagePart::Id), era));
+            }
+            MessageKind::Request => {
+                self.waiting.push_back(message);
+                self.start_waiting();
+            }
+            MessageKind::Notification if message.method() == Some(method::CANCELLED) => {
+                if let Some(id) = message.part(MessagePart::CancelledId) {
+                    self.cancel(id);
+                }
+            }
+            MessageKind::Notification | MessageKind::Response => {
+                self.undelivered.push_back(message);
+                if self.delivering.is_none() {
+                    self.deliver_next();
+                }
+            }
+        }
+    }
+
+    fn take_batch(&mut self, bytes: &Bytes) {
+        let version = self.session.version().unwrap_or(version::ASSUMED);
+        if !version::has_batches(version) {
+            return self.refuse(&IngressError::NoBatches(version.to_owned()), None);
+        }
+        let reading = || Batch::parse(bytes, defaults::BATCH_MESSAGES_MAX);
+        let batch = match read_in_place(bytes.len(), reading) {
+            Ok(batch) => batch,
+            Err(error) => return self.refuse(&error.into(), None),
+        };
+        if self.n_running() >= defaults::PIPE_REQUESTS_MAX {
+            return self.unsent.push(too_many(None, Era::Legacy));
+        }
+        let (edge, accepts) = (Arc::clone(&self.edge), on_pipe());
+        let replies = legacy::several(edge, &self.view, batch, &self.session, accepts);
+        self.sources.push(Source::Batch(Box::new(replies)).turn());
+    }
+
+    fn refuse(&mut self, error: &IngressError, id: Option<&str>) {
+        tracing::debug!(%error, "message on a pipe refused");
+        self.unsent.push(error.render(id));
+    }
+
+    pub(super) fn start_waiting(&mut self) {
+        while self.n_running() < defaults::PIPE_REQUESTS_MAX
+            && let Some(request) = self.waiting.pop_front()
+        {
+            self.start(request);
+        }
+    }
+
+    fn start(&mut self, request: Message) {
+        let is_handshake = request.method() == Some(method::INITIALIZE);
+        let asked = if is_handshake { None } else { version_of(&request) };
+        if let Some(asked) = asked {
+            let id = request.part(MessagePart::Id).map(str::to_owned);
+            if let Err(error) = self.start_modern(request, &asked) {
+                self.refuse(&error, id.as_deref());
+            }
+            return;
+        }
+        // A pipe has one session: a second handshake changes nothing.
+        if is_handshake && self.session.id().is_none() {
+            self.session = legacy::open(&self.edge, &self.view, &request, self.holder);
+            self.reader = Some(self.session.read(None));
+        }
+        let session = Arc::clone(&self.session);
+        self.run_request(request, &session);
+    }
+
+    /// Starts a request of the modern era, which is self-contained.
+    fn start_modern(&mut self, request: Message, asked: &str) -> Result<(), IngressError> {
+        modern::served(Some(asked))?;
+        let introduction = ClientMeta::read(&request)?;
+        if request.method() == Some(method::SUBSCRIPTIONS_LISTEN) {
+            let filter = SubscriptionFilter::read(&request)?;
+            let id = request.part(MessagePart::Id).unwrap_or("null");
+            let cancelled = CancellationToken::new();
+            self.cancellers.push((id.into(), cancelled.clone()));
+            let listening =
+                ListenRequest::new(Arc::clone(&self.edge), &self.view, filter, &request);
+            self.sources.push(Source::Listening(Box::new(listening), cancelled).turn());
+            return Ok(());
+        }
+        let session = Session::of_request(self.view.scope(), introduction, self.holder);
+        self.run_request(request, &session);
+        Ok(())
+    }
+
+    fn run_request(&mut self, request: Message, session: &Arc<Session>) {
+        let edge = Arc::clone(&self.edge);
+        let reply = Box::new(legacy::reply(edge, &self.view, request, session, on_pipe()));
+        self.cancellers.push((reply.id().into(), reply.canceller()));
+        self.running.push(reply);
+    }
+
+    pub(super) fn answered(&mut self, next: concurrent::ConcurrentEvent) {
+        match next {
+            concurrent::ConcurrentEvent::Aside(message) => self.unsent.push(message),
+            concurrent::ConcurrentEvent::Answer { id, message } => {
+                self.forget(&id);
+                self.unsent.push(message);
+            }
+        }
+    }
+
+    fn forget(&mut self, id: &str) {
+        if let Some(at) = self.cancellers.iter().position(|(known, _)| **known == *id) {
+            self.cancellers.swap_remove(at);
+        }
+    }
+
+    /// Cancels a request of either era, which then gets no answer.
+    fn cancel(&mut self, id: &str) {
+        let n_waiting = self.waiting.len();
+        self.waiting.retain(|request| request.part(MessagePart::Id) != Some(id));
+        let mut meant = self.cancellers.iter().filter(|(known, _)| **known == *id);
+        match (meant.next(), meant.next()) {
+            (Some((_, canceller)), None) => {
+                canceller.cancel();
+                self.forget(id);
+            }
+            // The request may be in a batch.
+            (None, None) if self.waiting.len() < n_waiting || self.session.cancel(id) => {}
+            // No cancellation is better than that of the wrong request.
+            _ => tracing::debug!(
+                "cancellation of a request that does not run, or is not the only one"
+            ),
+        }
+    }
+
+    pub(super) fn deliver_next(&mut self) {
+        self.delivering = self.undelivered.pop_front().map(|message| {
+            let (edge, view, session) =
+                (Arc::clone(&self.edge), self.view.clone(), Arc::clone(&self.session));
+            let delivering: BoxFuture<'static, ()> = Box::pin(async move {
+                legacy::deliver(&edge, &view, &message, &session).await;
+            });
+            delivering
+        });
+    }
+}
+
+/// Returns the forms for a pipe, which carries every message once.
+fn on_pipe() -> AcceptedForms {
+    AcceptedForms { events: true, ..AcceptedForms::default() }
+}
+
+fn too_many(id: Option<&str>, era: Era) -> Bytes {
+    let text = format!("{} requests of the client wait", defaults::PIPE_REQUESTS_MAX);
+    RpcError::new(INTERNAL_ERROR, "CLIENT_TOO_SLOW", text)
+        .suggest("Read the answers, and send less at a time.")
+        .for_era(era)
+        .render(id)
+}

@@ -1,0 +1,91 @@
+//! Known names that are similar to an unknown one.
+
+/// The longest name that is compared with others, in bytes: the time of a comparison is the product
+/// of both lengths.
+pub const NAME_BYTES_MAX: usize = 128;
+
+/// Returns those of `known` with at most `distance_max` differences to `name`, nearest first. Case
+/// does not count, and two swapped letters are one difference.
+pub fn within<T: AsRef<str> + Ord>(
+    name: &str,
+    known: impl Iterator<Item = T>,
+    distance_max: usize,
+) -> Vec<T> {
+    if name.len() > NAME_BYTES_MAX {
+        return Vec::new();
+    }
+    let name = name.to_lowercase();
+    let mut near: Vec<(usize, T)> = known
+        .map(|known| (strsim::osa_distance(&name, &known.as_ref().to_lowercase()), known))
+        .filter(|(distance, _)| *distance <= distance_max)
+        .collect();
+    near.sort();
+    near.into_iter().map(|(_, known)| known).collect()
+}
+
+/// Returns up to three of `known` that are similar to `name`, nearest first: at most three letters
+/// differ, or two fifths of the name.
+pub fn nearest(name: &str, known: impl Iterator<Item = String>) -> Vec<String> {
+    let mut near = within(name, known, 3.max(name.len() * 2 / 5));
+    near.truncate(3);
+    near
+}
+
+/// Returns the one of `known` that `name` misspells or abbreviates, if any. It is stricter than
+/// [`nearest`], since `name` may also be intended.
+pub fn misspelt<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let known: Vec<&str> = known.collect();
+    let length = name.len();
+    let differing = if length < 6 { 1 } else { 2.max(length / 4) };
+    let near = within(name, known.iter().copied(), differing.min(length.saturating_sub(1)));
+    let is_long = |known: &&str| is_short_for(&name.to_lowercase(), &known.to_lowercase());
+    let shortened = || within(name, known.into_iter().filter(is_long), NAME_BYTES_MAX);
+    near.first().copied().or_else(|| shortened().first().copied())
+}
+
+/// Returns whether `short` is `long` without some of its letters, as `msg` is `message`.
+fn is_short_for(short: &str, long: &str) -> bool {
+    let mut rest = long.chars();
+    let is_left = short.chars().all(|wanted| rest.any(|found| found == wanted));
+    short.len() >= 3 && short.len() < long.len() && short.get(..1) == long.get(..1) && is_left
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(name: &str, known: &[&str]) -> Vec<String> {
+        nearest(name, known.iter().map(|known| (*known).to_owned()))
+    }
+
+    #[test]
+    fn what_is_misspelt_or_short_is_told_from_what_is_another_word() {
+        let known = ["message", "path", "limit", "id"];
+        for (name, meant) in [
+            ("msg", Some("message")),
+            ("mesage", Some("message")),
+            ("Message", Some("message")),
+            ("paht", Some("path")),
+            ("lim", Some("limit")),
+            ("limits", Some("limit")),
+            ("ids", Some("id")),
+            ("verbose", None),
+            ("lists", None),
+            ("bath", Some("path")),
+            ("data", None),
+            ("x", None),
+            ("me", None),
+            ("", None),
+        ] {
+            assert_eq!(misspelt(name, known.into_iter()), meant, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_nearest_come_first_and_what_is_far_is_none() {
+        assert_eq!(of("serach", &["search", "fetch", "delete_everything"]), ["search", "fetch"]);
+        assert_eq!(of("LOG", &["log", "logs", "blog", "clog"]), ["log", "blog", "clog"]);
+        assert_eq!(of("abcdefghij", &["abcdef", "abcde"]), ["abcdef"]);
+        assert!(of(&"x".repeat(1000), &["x"]).is_empty());
+    }
+}
