@@ -1,0 +1,204 @@
+//! The words of the code: type names say what they are, each once, and comments are plain English.
+//! `src/lib.rs` has the terminology.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// Names that several modules may give to a type of their own.
+const SHARED_NAMES: [&str; 3] = ["Args", "Config", "Error"];
+
+/// Words that say nothing as a type's whole name.
+const EMPTY_NAMES: [&str; 40] = [
+    "Answer", "Asked", "Came", "Data", "Entry", "Event", "Found", "Given", "Item", "Kind", "Known",
+    "Manner", "Name", "Next", "Part", "Parts", "Place", "Plan", "Record", "Request", "Said",
+    "Shown", "Source", "State", "Step", "Sort", "Table", "Taken", "Then", "Thing", "Told", "Type",
+    "Value", "Wanted", "Way", "What", "Where", "Word", "Worth", "Wrong",
+];
+
+/// Words that no doc comment begins with: the first line is a noun phrase or a verb.
+const FORBIDDEN_OPENINGS: [&str; 12] = [
+    "What",
+    "Who",
+    "Whose",
+    "Whom",
+    "Which",
+    "How",
+    "Of",
+    "For what",
+    "That",
+    "Where",
+    "Whether",
+    "Tells whether",
+];
+
+/// Words that no comment contains: they hide the actor.
+const FORBIDDEN_WORDS: [&str; 4] = ["nobody", "somebody", "whoever", "whomever"];
+
+/// The parts whose comments are not rewritten yet. The list only shrinks.
+const UNFINISHED: [&str; 31] = [
+    "src/bearer_token.rs",
+    "src/body.rs",
+    "src/budget",
+    "src/catalog",
+    "src/child",
+    "src/compute_pool.rs",
+    "src/config/pool.rs",
+    "src/control",
+    "src/daemon",
+    "src/fault.rs",
+    "src/files",
+    "src/name.rs",
+    "src/peer",
+    "src/provision",
+    "src/redact.rs",
+    "src/resident_memory.rs",
+    "src/status",
+    "src/systemd",
+    "src/task",
+    "src/telemetry",
+    "src/tls",
+    "src/unsent_messages.rs",
+    "src/view",
+    "src/web",
+    "tests/bench",
+    "tests/corpus.rs",
+    "tests/environment.rs",
+    "tests/fuzz",
+    "tests/harness",
+    "tests/real",
+    "tests/search",
+];
+
+/// Adds the Rust files below `path`.
+fn add_files(path: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(path).expect("the tests run in the package's directory") {
+        let path = entry.expect("readable").path();
+        if path.is_dir() && !path.ends_with("target") {
+            add_files(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// Returns the text of each Rust file below `directories`, by path.
+fn texts(directories: &[&str]) -> BTreeMap<PathBuf, String> {
+    let mut files = Vec::new();
+    for directory in directories {
+        add_files(Path::new(directory), &mut files);
+    }
+    files.into_iter().map(|path| (path.clone(), fs::read_to_string(path).expect("text"))).collect()
+}
+
+/// Returns the name of the type that a line declares for other modules.
+fn public_type(line: &str) -> Option<&str> {
+    let rest = line.trim_start().strip_prefix("pub")?;
+    let rest = rest.strip_prefix('(').map_or(Some(rest), |rest| Some(rest.split_once(')')?.1))?;
+    let mut words = rest.split_whitespace();
+    let is_type = matches!(words.next()?, "struct" | "enum" | "trait" | "type" | "union");
+    let name = words.next().filter(|_| is_type)?;
+    name.split(|c: char| !c.is_alphanumeric() && c != '_').next()
+}
+
+#[test]
+fn public_types_have_names_that_are_unique_and_say_what_they_are() {
+    let mut types: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (path, text) in texts(&["src"]) {
+        for name in text.lines().filter_map(public_type) {
+            types.entry(name.to_owned()).or_default().push(path.display().to_string());
+        }
+    }
+    assert!(types.len() > 500, "{} types found", types.len());
+    types.retain(|name, _| !SHARED_NAMES.contains(&name.as_str()));
+    let twice: Vec<_> = types.iter().filter(|(_, paths)| paths.len() > 1).collect();
+    assert!(twice.is_empty(), "types of one name: {twice:#?}");
+    let empty: Vec<_> =
+        types.iter().filter(|(name, _)| EMPTY_NAMES.contains(&name.as_str())).collect();
+    assert!(empty.is_empty(), "names that say nothing alone: {empty:#?}");
+}
+
+/// Returns the comments of a file, each with the number of its line and whether it begins a block
+/// of documentation.
+fn comments(text: &str) -> Vec<(usize, bool, &str)> {
+    let mut found = Vec::new();
+    let mut was_doc = false;
+    for (index, line) in text.lines().enumerate() {
+        let line = line.trim_start();
+        let doc = line.strip_prefix("///").or_else(|| line.strip_prefix("//!"));
+        if let Some(comment) = doc.or_else(|| line.strip_prefix("//")) {
+            found.push((index + 1, doc.is_some() && !was_doc, comment.trim()));
+        }
+        was_doc = doc.is_some();
+    }
+    found
+}
+
+/// Returns `true` if `text` has `word` as a word of its own.
+fn has_word(text: &str, word: &str) -> bool {
+    text.split(|c: char| !c.is_alphanumeric() && c != '_')
+        .any(|found| found.eq_ignore_ascii_case(word))
+}
+
+/// Returns what is wrong with a comment, if anything is.
+fn fault(comment: &str, is_opening: bool) -> Option<String> {
+    let opens_with = |word: &&&str| {
+        comment.strip_prefix(**word).is_some_and(|rest| rest.starts_with([' ', ',']))
+    };
+    if let Some(word) = FORBIDDEN_OPENINGS.iter().filter(|_| is_opening).find(opens_with) {
+        return Some(format!("begins with `{word}`"));
+    }
+    if let Some(word) = FORBIDDEN_WORDS.iter().find(|word| has_word(comment, word)) {
+        return Some(format!("says `{word}`"));
+    }
+    let mut words = comment.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
+    while let Some(word) = words.next() {
+        let cites = word.eq_ignore_ascii_case("seed") || word.eq_ignore_ascii_case("ruling");
+        if cites && words.clone().next().is_some_and(is_number) {
+            return Some("cites what is not in the repository".to_owned());
+        }
+    }
+    None
+}
+
+#[test]
+fn comments_open_plainly_and_cite_only_what_a_reader_can_open() {
+    let mut wrong = Vec::new();
+    let is_finished = |path: &str| !UNFINISHED.iter().any(|part| path.starts_with(part));
+    for (path, text) in texts(&["src", "tests"]) {
+        if !is_finished(&path.display().to_string()) {
+            continue;
+        }
+        for (line, is_opening, comment) in comments(&text) {
+            if let Some(fault) = fault(comment, is_opening) {
+                wrong.push(format!("{}:{line}: {fault}: {comment}", path.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} comments: {wrong:#?}", wrong.len());
+}
+
+#[test]
+fn a_comment_that_breaks_a_rule_is_found() {
+    for (comment, is_opening) in [
+        ("What a server says.", true),
+        ("Tells whether it is open.", true),
+        ("Waits until somebody comes.", false),
+        ("Source: seed 004.", false),
+        ("As ruling 7 has it.", false),
+    ] {
+        assert!(fault(comment, is_opening).is_some(), "{comment}");
+    }
+    for (comment, is_opening) in [
+        ("Whatever the server says.", true),
+        ("What a server says.", false),
+        ("The seed of the generator, 7 by default.", true),
+    ] {
+        assert_eq!(fault(comment, is_opening), None, "{comment}");
+    }
+    assert_eq!(public_type("    pub(super) struct TermWeight<'a> {"), Some("TermWeight"));
+    assert_eq!(public_type("pub fn type_of() {"), None);
+}
