@@ -11,7 +11,7 @@ rustPlatform.buildRustPackage {
   pname = manifest.package.name;
   inherit (manifest.package) version;
 
-  # Only what the build reads, so that a change to documentation, to the module
+  # Only what the build and the unit tests read, so that a change to the module
   # or to a test outside cargo rebuilds nothing.
   src = lib.fileset.toSource {
     root = ../.;
@@ -19,6 +19,9 @@ rustPlatform.buildRustPackage {
       ../.cargo
       ../Cargo.lock
       ../Cargo.toml
+      # The unit tests compare them with the keys and the methods.
+      ../README.md
+      ../docs
       ../src
       ../systemd
       # Cargo.toml may name targets in there, and cargo wants to see them.
@@ -27,6 +30,9 @@ rustPlatform.buildRustPackage {
   };
 
   cargoLock.lockFile = ../Cargo.lock;
+
+  # The release profile is quick to build; this one is optimised as a whole.
+  buildType = "dist";
 
   nativeBuildInputs = [ installShellFiles ];
 

@@ -14,7 +14,7 @@
 //!
 //! One program plays every part, each in a process of its own: the upstream, the bare reverse
 //! proxy that metamcp is compared with, a child over stdio, and the clients. The service is the
-//! release build of metamcp. Times depend on the machine, so the report is about ratios, which are
+//! optimised build of metamcp. Times depend on the machine, so the report is about ratios, which are
 //! told and never asserted. Answers are asserted: each must carry its asker's own id and text.
 
 use std::{ffi::OsString, process::ExitCode};

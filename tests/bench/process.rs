@@ -13,7 +13,7 @@ use std::{
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::{io::AsyncReadExt as _, net::TcpListener, time::Instant};
 
-/// The release build of the service.
+/// The optimised build of the service.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_metamcp");
 
 /// A process, killed and reaped on drop: when a measurement fails too.
