@@ -1,4 +1,4 @@
-//! Accepts connections, each with a seat, until told to stop.
+//! The accept loop, which limits the number of connections.
 
 use std::{future::Future, io, sync::Arc};
 
@@ -11,7 +11,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{config::defaults, peer::ConnectedClient, telemetry::liveness::LoopPulse};
 
-/// Something that connections come from.
+/// A source of connections.
 pub trait Listener {
     /// A connection.
     type Stream: Send + 'static;
@@ -20,11 +20,11 @@ pub trait Listener {
     ///
     /// # Cancel safety
     ///
-    /// Safe: a connection that was not accepted stays in the backlog.
+    /// Cancel safe: a connection that was not accepted stays in the backlog.
     fn next(&self) -> impl Future<Output = io::Result<Self::Stream>> + Send;
 
-    /// Returns the party at the other end of a connection, which has a number of its own from then
-    /// on: to be called once for each. Takes some microseconds, and does not block.
+    /// Returns the client of a connection and assigns it a unique number: call this once per
+    /// connection. Takes some microseconds, and does not block.
     fn caller(stream: &Self::Stream) -> ConnectedClient;
 }
 
@@ -52,12 +52,12 @@ impl Listener for UnixListener {
     }
 }
 
-/// Serves what `listener` accepts until `stop`, at most `n_seats` connections at a time; more wait
-/// in the backlog. Each is served in a task that `tasks` owns.
+/// Serves the connections of `listener` until `stop`, at most `n_seats` at a time; others wait in
+/// the backlog. Each is served in a task that `tasks` tracks.
 ///
 /// # Cancel safety
 ///
-/// Safe: a connection that was not accepted yet stays in the backlog.
+/// Cancel safe: a connection that was not accepted yet stays in the backlog.
 pub async fn accept<L: Listener, F: Future<Output = ()> + Send + 'static>(
     listener: L,
     n_seats: usize,
@@ -94,7 +94,7 @@ async fn seated<L: Listener>(
     listener: &L,
     seats: &Arc<Semaphore>,
 ) -> io::Result<(L::Stream, OwnedSemaphorePermit)> {
-    // A seat first: who finds none waits in the backlog.
+    // The permit comes first: without one, the connection stays in the backlog.
     let seat = Arc::clone(seats).acquire_owned().await.expect("the semaphore is never closed");
     Ok((listener.next().await?, seat))
 }

@@ -1,8 +1,7 @@
-//! The token that clients must bring, from where it is kept to its comparison.
+//! The bearer token that clients must send, from its source to its comparison.
 //!
-//! The token itself is forgotten as soon as it is read: [`BearerToken`] has only what it takes to know it
-//! again, which is worth nothing to anybody else. [`CurrentToken`] holds the one that is asked for, so that
-//! another one takes nothing but a reload.
+//! The token itself is not kept: [`BearerToken`] is a keyed hash, which is useless to an attacker.
+//! [`CurrentToken`] holds the required token, so that a new one needs only a reload.
 
 use std::{
     fmt,
@@ -16,7 +15,7 @@ use sha2::Sha256;
 
 use crate::config::{TokenLocation, defaults, secret::SecretError};
 
-/// What tokens are known by, made anew by each process: without it a tag says nothing of a token.
+/// The HMAC with a random key of this process; without the key, a tag reveals nothing.
 static BLANK: LazyLock<Hmac<Sha256>> = LazyLock::new(|| {
     let mut key = [0; TAG_BYTES];
     getrandom::fill(&mut key).expect("a system without randomness runs no service");
@@ -25,44 +24,44 @@ static BLANK: LazyLock<Hmac<Sha256>> = LazyLock::new(|| {
 
 const TAG_BYTES: usize = 32;
 
-/// Why there is no token to ask for. Never holds what was read.
+/// The reason why the token is unusable. Never holds the content.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
-    /// It cannot be read.
+    /// The token cannot be read.
     #[error("read `listen.token`")]
     Reference(#[source] SecretError),
-    /// It can be guessed.
+    /// The token is short enough to be guessed.
     #[error(
         "`{place}`, the token of clients, has {n_bytes} characters and needs at least {}",
         defaults::TOKEN_BYTES_MIN
     )]
     TooShort {
-        /// Where it is.
+        /// The location of the token.
         place: TokenLocation,
-        /// How many it has.
+        /// The number of characters it has.
         n_bytes: usize,
     },
-    /// No client could send it.
+    /// The token is longer than a client could send.
     #[error(
         "`{place}`, the token of clients, has more than {} characters",
         defaults::TOKEN_BYTES_MAX
     )]
     TooLong {
-        /// Where it is.
+        /// The location of the token.
         place: TokenLocation,
     },
-    /// No client could send it.
+    /// The token has a character that no client could send.
     #[error(
         "`{place}`, the token of clients, has a character that is no letter, digit or sign of ASCII"
     )]
     Unprintable {
-        /// Where it is.
+        /// The location of the token.
         place: TokenLocation,
     },
 }
 
 impl TokenError {
-    /// What the operator can do about it.
+    /// Returns the remedy for the operator.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Reference(error) => error.hint(),
@@ -73,16 +72,16 @@ impl TokenError {
     }
 }
 
-/// A token, as far as it takes to know it.
+/// The tag of a token, which suffices to recognize it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct BearerToken([u8; TAG_BYTES]);
 
 impl BearerToken {
-    /// Reads what the configuration asks for; nothing where it asks for nothing.
+    /// Reads the configured token; `None` if none is configured.
     ///
     /// # Errors
     ///
-    /// [`TokenError`] names the place and what is wrong with it.
+    /// [`TokenError`] names the location and the mistake.
     pub fn load_configured(
         place: Option<&TokenLocation>,
         credentials: Option<&Path>,
@@ -104,14 +103,13 @@ impl BearerToken {
         }
     }
 
-    /// Tells whether a client has sent this one. How long that takes says nothing of how much of it
-    /// was right.
+    /// Returns whether a client sent this token, in a time that reveals nothing about its content.
     pub fn matches(&self, sent: &[u8]) -> bool {
         sent.len() <= defaults::TOKEN_BYTES_MAX
             && BLANK.clone().chain_update(sent).verify_slice(&self.0).is_ok()
     }
 
-    /// Returns a number that tells it from other tokens in this process, and says nothing of it.
+    /// Returns a number that identifies the token within this process without revealing it.
     pub fn fingerprint(&self) -> u64 {
         self.0.first_chunk().map_or(0, |first| u64::from_ne_bytes(*first))
     }
@@ -123,22 +121,22 @@ impl fmt::Debug for BearerToken {
     }
 }
 
-/// What clients are asked for from now on; none is nothing.
+/// The token that clients must send from now on, if any.
 #[derive(Debug, Default)]
 pub struct CurrentToken(ArcSwapOption<BearerToken>);
 
 impl CurrentToken {
-    /// Begins with `token`.
+    /// Creates the cell with `token`.
     pub fn new(token: Option<BearerToken>) -> Self {
         Self(ArcSwapOption::from_pointee(token))
     }
 
-    /// Returns what a request that comes now is asked for.
+    /// Returns the token that a new request must have.
     pub fn get(&self) -> Option<BearerToken> {
         self.0.load().as_deref().copied()
     }
 
-    /// Asks for `token` from now on, and tells whether that is another one.
+    /// Requires `token` from now on, and returns whether it differs from the previous one.
     pub fn replace(&self, token: Option<BearerToken>) -> bool {
         self.0.swap(token.map(Arc::new)).as_deref().copied() != token
     }
@@ -149,7 +147,7 @@ mod tests {
     use super::*;
     use crate::config::load::parsed;
 
-    /// Reads a credential with this content.
+    /// Loads a token from a credential with this content.
     fn read(content: &[u8]) -> Result<BearerToken, TokenError> {
         let directory = tempfile::tempdir().expect("a directory");
         std::fs::write(directory.path().join("t"), content).expect("written");
@@ -171,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_guessed_or_not_be_sent_is_refused_and_not_repeated() {
+    fn a_guessable_or_unsendable_token_is_refused_without_being_quoted() {
         let longest = [b'a'; defaults::TOKEN_BYTES_MAX];
         assert!(read(&longest).expect("not too long").matches(&longest));
         for (content, told) in [

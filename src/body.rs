@@ -1,4 +1,4 @@
-//! HTTP bodies: messages that go out in pieces, and messages that are read whole.
+//! HTTP bodies: outgoing messages in chunks, and incoming messages read whole.
 
 use std::{
     convert::Infallible,
@@ -22,25 +22,25 @@ use crate::{
     },
 };
 
-/// The largest piece of a message that is handed to hyper at a time, in bytes: where it copies what it
-/// writes, as for TLS, it copies no more than that.
+/// The largest chunk of a message that hyper gets at a time, in bytes. It limits the copy that
+/// hyper makes where it copies, as for TLS.
 const FRAME_BYTES_MAX: usize = 128 << 10;
 
-/// A message on its way out, of a length that is told beforehand.
+/// An outgoing message of a known length.
 #[derive(Debug)]
 pub struct OutgoingBody {
     pieces: ByteChunks,
-    /// How many pieces are gone.
+    /// The number of chunks sent.
     n_sent: usize,
     n_left: usize,
-    /// It is an event, whose data goes out on one line.
+    /// The message is an event with its data on one line.
     is_event: bool,
-    /// The piece that goes out now is data.
+    /// The current chunk is data.
     is_data: bool,
 }
 
 impl OutgoingBody {
-    /// Returns an event that was encoded. Line breaks in large data become spaces as it goes out.
+    /// Returns the body of an encoded event. Line breaks in large data become spaces on sending.
     pub fn event(pieces: ByteChunks) -> Self {
         Self { is_event: true, ..Self::from(pieces) }
     }
@@ -103,27 +103,27 @@ impl Body for OutgoingBody {
     }
 }
 
-/// Why a body could not be read whole.
+/// The reason why a body could not be read whole.
 #[derive(Debug, PartialEq, Eq)]
 pub enum BodyReadError<E> {
-    /// It is longer than it may be.
+    /// The body is too long.
     TooLong,
-    /// It broke off.
+    /// The body ended early.
     Broken(E),
-    /// There was no memory for it.
+    /// There is no memory for the body.
     NoMemory(MemoryExhausted),
 }
 
-/// A behaviour of a reader for which there is no memory. The body counts for the account, if any.
+/// The behaviour of a reader without memory. The body counts for the account, if any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryPressurePolicy {
-    /// It gives up at once.
+    /// The reader gives up at once.
     Refuse(Option<Account>),
-    /// It leaves the rest of the body unread for a while, so that the sender waits.
+    /// The reader leaves the rest of the body unread for a while, so that the sender waits.
     Wait {
         /// The account that the body counts for.
         account: Option<Account>,
-        /// The bytes that the reader holds beside the body.
+        /// The bytes that the reader holds besides the body.
         holds: usize,
     },
 }
@@ -135,14 +135,14 @@ impl MemoryPressurePolicy {
         }
     }
 
-    /// Reserves so many bytes for a body of which only a part has come.
+    /// Reserves `n_bytes` bytes for a body that has arrived in part.
     async fn reserve(
         self,
         held: &mut MemoryReservation,
         n_bytes: usize,
     ) -> Result<(), MemoryExhausted> {
         match self {
-            // A client can leave it at that on thousands of connections, each of which has read ahead.
+            // A client may stall on thousands of connections, each with data read ahead.
             Self::Refuse(_) => held.grow_to(n_bytes + defaults::HTTP_BUFFER_BYTES_MAX),
             Self::Wait { .. } if n_bytes < defaults::MEMORY_COUNTED_MIN => Ok(()),
             Self::Wait { holds, .. } => held.wait_for(n_bytes, holds).await,
@@ -150,16 +150,16 @@ impl MemoryPressurePolicy {
     }
 }
 
-/// Reads a whole body of at most `length_max` bytes, which count against the memory budget. A body that
-/// comes at once is not copied. One of a client that comes in parts counts from the first of them.
+/// Reads a whole body of at most `length_max` bytes, which count against the memory budget. A body
+/// in a single frame is not copied. A client's body in several frames counts from the first.
 ///
 /// # Errors
 ///
-/// [`BodyReadError`]; the rest of the body can be read on then.
+/// [`BodyReadError`]; the rest of the body can still be read.
 ///
 /// # Cancel safety
 ///
-/// Dropped halfway, what was read is lost.
+/// Not cancel safe: the bytes read so far are lost.
 pub async fn read_whole<B: Body<Data = Bytes> + Unpin>(
     body: &mut B,
     length_max: usize,
@@ -179,10 +179,10 @@ pub async fn read_whole<B: Body<Data = Bytes> + Unpin>(
         if length > all.capacity() {
             let doubled = (2 * length).min(declared.unwrap_or(length_max));
             let wanted = match (pressure, declared) {
-                // Several that grow side by side would each hold a half and wait for the other one.
-                // Whoever asked pays for what is announced.
+                // Growing step by step, several readers could each hold a half and wait for the
+                // other. The account of the request pays for the declared length.
                 (MemoryPressurePolicy::Wait { account: Some(_), .. }, Some(declared)) => declared,
-                // Nobody else is taken at their word: they could reserve what they never send.
+                // Other senders are not trusted: they could reserve bytes that they never send.
                 (MemoryPressurePolicy::Wait { .. } | MemoryPressurePolicy::Refuse(_), _) => doubled,
             };
             let wanted = wanted.min(length_max).max(length);
@@ -194,11 +194,11 @@ pub async fn read_whole<B: Body<Data = Bytes> + Unpin>(
     held.count(all.freeze()).map_err(BodyReadError::NoMemory)
 }
 
-/// Reads a body of no use to its end, for at most `patience`, and tells whether it has come to that.
+/// Reads and discards a body for at most `patience`. Returns whether it was read to its end.
 ///
 /// # Cancel safety
 ///
-/// Safe.
+/// Cancel safe.
 pub async fn discard<B: Body + Unpin>(body: &mut B, patience: Duration) -> bool {
     let reading = async {
         loop {

@@ -1,20 +1,20 @@
-//! The budget of memory for messages, over all clients and servers together.
+//! The memory budget for messages, shared by all clients and servers.
 //!
-//! What counts is bytes whose size another party chooses: lines and bodies while they are read, messages
-//! until the last hop has written them, results that are kept, and documents that are worked on. Each
-//! message of [`defaults::MEMORY_COUNTED_MIN`] bytes or more carries its [`MemoryReservation`] with it: its
-//! bytes are given back when the last slice of them is dropped, wherever that is. Smaller messages
-//! cost nothing.
+//! The budget counts bytes whose number another party chooses: lines and bodies while they are
+//! read, messages until the last hop has written them, stored results, and documents being
+//! processed. A message of [`defaults::MEMORY_COUNTED_MIN`] bytes or more carries its
+//! [`MemoryReservation`]: its bytes are given back when the last slice of them is dropped. Smaller
+//! messages are not counted.
 //!
-//! Where the budget is used up, what is only kept for comfort is dropped first. Then the answer of an
-//! upstream over HTTP waits, its body unread, and anything else is refused: the newest asker is told
-//! [`MemoryExhausted`]. A party that holds bytes gets more at once or not at all, except where the
+//! If the budget is used up, reclaimable memory is dropped first. Then the answer of an HTTP
+//! upstream waits, its body unread. All other requests are refused: the newest asker gets
+//! [`MemoryExhausted`]. A party that holds bytes gets more at once or not at all, unless the
 //! `ledger` proves that it does not wait for itself.
 //!
 //! Bytes belong to the account of a client as soon as it is known. No account can take all of them:
-//! the last part of the budget is for those that have less than as much.
+//! the last part of the budget is for accounts that have less than such a part.
 //!
-//! There is one budget for the process, as there is one memory: [`global`].
+//! The budget is global to the process: [`global`].
 
 use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
 
@@ -42,7 +42,7 @@ pub use metered_lines::{MeteredLine, MeteredLines};
 /// The stable name of the error.
 pub const MEMORY_EXHAUSTED: &str = "MEMORY_EXHAUSTED";
 
-/// A number of bytes that memory for messages is bounded by.
+/// A limit on the memory for messages.
 #[derive(Debug)]
 pub struct MemoryBudget {
     ledger: Mutex<AccountLedger<Waiter>>,
@@ -51,9 +51,9 @@ pub struct MemoryBudget {
 
 type Waiter = oneshot::Sender<Result<MemoryReservation, MemoryExhausted>>;
 
-/// A keeper of bytes that can be dropped without loss: clients only would have been spared a repetition.
+/// A cache that can be dropped without loss: clients only have to repeat work.
 pub trait ReclaimableMemory: Send + Sync + std::fmt::Debug {
-    /// Drops them.
+    /// Drops the cached bytes.
     fn reclaim(&self);
 }
 
@@ -72,13 +72,13 @@ pub struct MemoryReservation {
     own.map(|own| format!(" ({own} of them by this account)")).unwrap_or_default()
 )]
 pub struct MemoryExhausted {
-    /// The bytes that were asked for.
+    /// The bytes that were requested.
     pub wanted: usize,
     /// The bytes in use.
     pub used: usize,
     /// The size of the budget.
     pub max: usize,
-    /// The bytes of the account that has asked, where it is known.
+    /// The bytes of the asking account, if known.
     pub own: Option<usize>,
 }
 
@@ -87,11 +87,11 @@ pub struct MemoryExhausted {
 pub struct MemoryUsage {
     /// The bytes in use.
     pub used_bytes: usize,
-    /// The most bytes that ever were in use.
+    /// The most bytes ever in use.
     pub peak_bytes: usize,
     /// The size of the budget.
     pub max_bytes: usize,
-    /// How often bytes were refused.
+    /// The number of refusals.
     pub refused: u64,
 }
 
@@ -101,22 +101,21 @@ pub fn global() -> &'static MemoryBudget {
     &GLOBAL
 }
 
-/// Counts `bytes` against the budget of this process for as long as they live. Small ones are not
-/// counted.
+/// Counts `bytes` against the budget of this process while they live, unless they are few.
 ///
 /// # Errors
 ///
-/// [`MemoryExhausted`] when there is no room for them.
+/// [`MemoryExhausted`] if there is no room for them.
 pub fn counted(account: Option<Account>, bytes: Bytes) -> Result<Bytes, MemoryExhausted> {
     let reservation = reserve(account, bytes.len())?;
     Ok(if reservation.n_bytes == 0 { bytes } else { reservation.attach(bytes) })
 }
 
-/// Reserves bytes of the budget of this process for a copy of that size; nothing for a small one.
+/// Reserves `n_bytes` of the budget of this process for a copy, or none if they are few.
 ///
 /// # Errors
 ///
-/// [`MemoryExhausted`] when there is no room for it.
+/// [`MemoryExhausted`] if there is no room for it.
 pub fn reserve(
     account: Option<Account>,
     n_bytes: usize,
@@ -128,18 +127,18 @@ pub fn reserve(
     Ok(reservation)
 }
 
-/// Counts `bytes`, which are counted already, for an account for as long as they live. Small ones are
-/// not counted.
+/// Counts `bytes`, which the budget contains already, for an account while they live, unless they
+/// are few.
 ///
 /// # Errors
 ///
-/// [`MemoryExhausted`] when the account has so many that the rest is for others.
+/// [`MemoryExhausted`] if the account has so many that the rest is for others.
 pub fn attributed(account: Account, bytes: Bytes) -> Result<Bytes, MemoryExhausted> {
     global().attributed(account, bytes)
 }
 
 impl MemoryExhausted {
-    /// Returns what the caller can do about it.
+    /// The remedy for the caller.
     pub const HINT: &'static str =
         "Try again later, or ask for less at a time. The operator can raise `service.memory_max`.";
 
@@ -155,7 +154,7 @@ impl MemoryExhausted {
         RpcError { code: NO_ROOM, ..self.to_rpc() }
     }
 
-    /// Returns the figures, for the context of an error.
+    /// Returns the figures for the context of an error.
     pub fn context(&self) -> serde_json::Value {
         let Self { wanted, used, max, own } = self;
         match own {
@@ -173,41 +172,42 @@ impl MemoryBudget {
         Self { ledger: Mutex::new(AccountLedger::new(max)), comforts: Mutex::new(Vec::new()) }
     }
 
-    /// Reserves bytes of no account at once. Not to be called under a lock that a [`ReclaimableMemory`] takes.
+    /// Reserves bytes without an account, at once. Do not call it under a lock that a
+    /// [`ReclaimableMemory`] takes.
     ///
     /// # Errors
     ///
-    /// [`MemoryExhausted`] when there is no room for them.
+    /// [`MemoryExhausted`] if there is no room for them.
     pub fn try_reserve(&'static self, wanted: usize) -> Result<MemoryReservation, MemoryExhausted> {
         let mut reservation = MemoryReservation { budget: self, account: None, n_bytes: 0 };
         reservation.grow_to(wanted)?;
         Ok(reservation)
     }
 
-    /// Reserves bytes of `account` for a party that holds `holds` bytes already, waiting for them for up
-    /// to [`defaults::MEMORY_WAIT`], in the order of the askers.
+    /// Reserves bytes of `account` for a party that holds `holds` bytes already. Waits up to
+    /// [`defaults::MEMORY_WAIT`] for them, in the order of the askers.
     ///
     /// # Errors
     ///
-    /// [`MemoryExhausted`] when they did not come in time, or never can.
+    /// [`MemoryExhausted`] if the bytes are not free in time, or never can be.
     ///
     /// # Cancel safety
     ///
-    /// Safe: nothing stays reserved.
+    /// Cancel safe: nothing stays reserved.
     pub async fn reserve(
         &'static self,
         account: Option<Account>,
         wanted: usize,
         holds: usize,
     ) -> Result<MemoryReservation, MemoryExhausted> {
-        // Not past those that wait already.
+        // New askers do not overtake waiting ones.
         let is_awaited = self.ledger().has_waiters();
         if !is_awaited && self.take(account, wanted) {
             return Ok(MemoryReservation { budget: self, account, n_bytes: wanted });
         }
         let (asker, granted) = oneshot::channel();
         let (ticket, decisions) = self.ledger().wait(asker, account, wanted, holds);
-        // What is granted until it is dropped is given back: the receiver has gone by then, or goes.
+        // On drop, bytes granted meanwhile are given back: the receiver is gone by then.
         let _end = EndOfWait { budget: self, ticket };
         self.announce(decisions);
         let outcome = time::timeout(defaults::MEMORY_WAIT, granted).await;
@@ -217,17 +217,17 @@ impl MemoryBudget {
         }
     }
 
-    /// As [`attributed`].
+    /// Does the work of [`attributed`].
     fn attributed(&'static self, account: Account, bytes: Bytes) -> Result<Bytes, MemoryExhausted> {
         let n_bytes = bytes.len();
         if n_bytes < defaults::MEMORY_COUNTED_MIN {
             return Ok(bytes);
         }
-        // metamcp itself is nobody whom others are protected from.
+        // metamcp's own bytes count for no account.
         if account == Account::Service {
             return Ok(bytes);
         }
-        // Not in one expression with what follows, which takes the lock again.
+        // A separate statement, because the following code takes the lock again.
         let fits = self.ledger().attribute(account, n_bytes);
         if !fits {
             self.reclaim();
@@ -246,14 +246,14 @@ impl MemoryBudget {
         self.announce(decisions);
     }
 
-    /// Has what `comfort` keeps dropped where there would be no room otherwise.
+    /// Registers `comfort`, whose bytes are dropped when room is needed.
     pub fn register_reclaimable(&self, comfort: Weak<dyn ReclaimableMemory>) {
         let mut comforts = self.comforts.lock().unwrap_or_else(PoisonError::into_inner);
         comforts.retain(|known| known.strong_count() > 0);
         comforts.push(comfort);
     }
 
-    /// Returns the bytes that were ever given back.
+    /// Returns the total of bytes ever given back.
     pub fn freed(&self) -> u64 {
         self.ledger().freed()
     }
@@ -264,12 +264,12 @@ impl MemoryBudget {
         MemoryUsage { used_bytes, peak_bytes, max_bytes, refused }
     }
 
-    /// Takes bytes. Where they are not free, what is kept for comfort is dropped first.
+    /// Takes bytes. If they are not free, reclaimable memory is dropped first.
     fn take(&self, account: Option<Account>, wanted: usize) -> bool {
         if self.ledger().take(account, wanted) {
             return true;
         }
-        // What can never fit is no reason to drop anything.
+        // A request that can never fit must not drop anything.
         if wanted > self.ledger().figures().2 {
             return false;
         }
@@ -301,7 +301,7 @@ impl MemoryBudget {
         MemoryExhausted { wanted, used, max, own }
     }
 
-    /// Tells askers what was decided about them. One that has gone gives its bytes back by that.
+    /// Sends decisions to the askers. Bytes for an asker that is gone are given back.
     fn announce(&'static self, decisions: Vec<LedgerDecision<Waiter>>) {
         for decision in decisions {
             let (asker, outcome) = match decision {
@@ -317,16 +317,15 @@ impl MemoryBudget {
     }
 
     fn ledger(&self) -> MutexGuard<'_, AccountLedger<Waiter>> {
-        // Held for statements on plain data: no reservation is dropped meanwhile.
+        // Held for operations on plain data only: no reservation is dropped meanwhile.
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl MemoryReservation {
-    /// Returns a reservation of nothing in the budget of this process, to be grown. Its bytes are those
-    /// of `account`.
+    /// Returns an empty reservation in the budget of this process, for bytes of `account`.
     pub fn of(account: Option<Account>) -> Self {
-        // metamcp itself is nobody whom others are protected from.
+        // metamcp's own bytes count for no account.
         let account = account.filter(|account| *account != Account::Service);
         Self { budget: global(), account, n_bytes: 0 }
     }
@@ -340,7 +339,7 @@ impl MemoryReservation {
     ///
     /// # Errors
     ///
-    /// [`MemoryExhausted`] when there is no room: it stays as it was.
+    /// [`MemoryExhausted`] if there is no room: the reservation is unchanged.
     pub fn grow_to(&mut self, n_bytes: usize) -> Result<(), MemoryExhausted> {
         let more = n_bytes.saturating_sub(self.n_bytes);
         if more > 0 && !self.budget.take(self.account, more) {
@@ -359,13 +358,13 @@ impl MemoryReservation {
     ///
     /// # Errors
     ///
-    /// As [`MemoryReservation::grow_to`].
+    /// See [`MemoryReservation::grow_to`].
     pub fn resize(&mut self, n_bytes: usize) -> Result<(), MemoryExhausted> {
         self.shrink_to(n_bytes);
         self.grow_to(n_bytes)
     }
 
-    /// Returns `n_bytes` of it, or all, as a reservation of their own.
+    /// Splits off up to `n_bytes` as a separate reservation.
     #[must_use]
     pub fn split(&mut self, n_bytes: usize) -> Self {
         let n_bytes = n_bytes.min(self.n_bytes);
@@ -379,11 +378,12 @@ impl MemoryReservation {
         self.n_bytes += std::mem::take(&mut other.n_bytes);
     }
 
-    /// Counts `bytes`, by what is reserved already where that is enough; the rest of it is given back.
+    /// Counts `bytes`. An existing reservation that is large enough is used, and the rest of it
+    /// given back.
     ///
     /// # Errors
     ///
-    /// [`MemoryExhausted`] when there is no room for them.
+    /// [`MemoryExhausted`] if there is no room for them.
     pub fn count(&mut self, bytes: Bytes) -> Result<Bytes, MemoryExhausted> {
         if bytes.len() < defaults::MEMORY_COUNTED_MIN || self.n_bytes < bytes.len() {
             return counted(self.account, bytes);
@@ -392,16 +392,16 @@ impl MemoryReservation {
         Ok(all.attach(bytes))
     }
 
-    /// Grows to `n_bytes` for a party that holds `holds` bytes beside it, as [`MemoryBudget::reserve`]
+    /// Grows to `n_bytes` for a party that holds `holds` other bytes, as [`MemoryBudget::reserve`]
     /// does.
     ///
     /// # Errors
     ///
-    /// As [`MemoryBudget::reserve`]; it stays as it was.
+    /// See [`MemoryBudget::reserve`]; the reservation is unchanged.
     ///
     /// # Cancel safety
     ///
-    /// Safe: it stays as it was.
+    /// Cancel safe: the reservation is unchanged.
     pub async fn wait_for(&mut self, n_bytes: usize, holds: usize) -> Result<(), MemoryExhausted> {
         let more = n_bytes.saturating_sub(self.n_bytes);
         if more > 0 {
@@ -411,7 +411,7 @@ impl MemoryReservation {
         Ok(())
     }
 
-    /// Ties the reservation to `bytes`, for which it is made: it ends with the last slice of them.
+    /// Ties the reservation to `bytes`: it ends with the last slice of them.
     #[must_use]
     pub fn attach(mut self, bytes: Bytes) -> Bytes {
         if bytes.is_empty() {
@@ -423,8 +423,7 @@ impl MemoryReservation {
 }
 
 impl Default for MemoryReservation {
-    /// Returns a reservation of nothing in the budget of this process, to be grown. Its bytes are those
-    /// of no account.
+    /// Returns an empty reservation in the budget of this process, for bytes without an account.
     fn default() -> Self {
         Self::of(None)
     }
@@ -440,7 +439,7 @@ impl Drop for MemoryReservation {
     }
 }
 
-/// The end of a wait for bytes: where it was given up, those behind it have their turn.
+/// A guard that ends a wait for bytes: if the wait was abandoned, the next asker is served.
 struct EndOfWait {
     budget: &'static MemoryBudget,
     ticket: LedgerTicket,
@@ -453,7 +452,7 @@ impl Drop for EndOfWait {
     }
 }
 
-/// Bytes of a reservation of no account that count for one.
+/// Bytes that were reserved without an account and count for one.
 struct Share {
     budget: &'static MemoryBudget,
     account: Account,
@@ -467,7 +466,7 @@ impl Drop for Share {
     }
 }
 
-/// Bytes with what they count for.
+/// Bytes with the reservation or share that counts them.
 struct Counted<C> {
     bytes: Bytes,
     _count: C,

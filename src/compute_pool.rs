@@ -1,12 +1,11 @@
-//! Computations that a stranger sizes, beside the event loops.
+//! A thread pool for computations whose size an untrusted party chooses.
 //!
-//! They run on a few threads of their own, which come with the work and go with it. A stop of the
-//! service does not wait for these threads.
+//! The few threads are started on demand and end when idle. A shutdown does not wait for them.
 //!
-//! Jobs wait in two [`FairQueue`]s, which take turns: in each, the party with the fewest running jobs is
-//! next. A job that reads the answer of a server waits in a queue of its own and is never lost: requests
-//! in flight and the memory budget bound that queue. The queue of all other jobs is bounded by
-//! [`COMPUTE_QUEUE_MAX`]: when it is full, the account with the most jobs in it loses its newest one.
+//! Jobs wait in two [`FairQueue`]s, which take turns. In each, the party with the fewest running
+//! jobs is next. Jobs on answers of servers have one queue and are never refused: requests in
+//! flight and the memory budget limit it. The other queue is limited by [`COMPUTE_QUEUE_MAX`]: when
+//! it is full, the account with the most jobs loses its newest one.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -31,54 +30,54 @@ use crate::{
     share::FairQueue,
 };
 
-/// The threads that compute, and the jobs that wait for them.
+/// The threads of the pool and the waiting jobs.
 #[derive(Clone, Debug, Default)]
 pub struct ComputePool(Arc<Mutex<State>>);
 
-/// The flag of a job, which is set once its outcome is no longer wanted.
+/// The flag of a job, set once its outcome is no longer wanted.
 pub type StopFlag = Arc<AtomicBool>;
 
-/// The reason for which a job has no outcome.
+/// The reason why a job has no outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ComputeError {
-    /// Too many others wait, and this job is one of the account that has the most.
+    /// Too many jobs wait, and this one belongs to the account with the most.
     #[error("too many computations wait")]
     Full,
-    /// It has panicked, which is a bug.
+    /// The job panicked, which is a bug.
     #[error("the computation failed")]
     Panicked,
 }
 
-/// Reads so many bytes by `work`, on this thread. Where that takes long, another thread takes over the
+/// Reads `n_bytes` bytes with `work` on this thread. For long reads, another thread takes over the
 /// other tasks of this event loop, so that only the calling task waits.
 #[inline]
 pub fn read_in_place<T>(n_bytes: usize, work: impl FnOnce() -> T) -> T {
     if n_bytes > INLINE_BYTES_MAX && may_block() { task::block_in_place(work) } else { work() }
 }
 
-/// Tells whether another thread can take over the tasks of this event loop.
+/// Returns whether another thread can take over the tasks of this event loop.
 fn may_block() -> bool {
     let runtime = Handle::try_current();
     runtime.is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread)
 }
 
-/// One computation, with the way that its outcome takes.
+/// One computation, which also sends its outcome.
 type Job = Box<dyn FnOnce() + Send>;
 
-/// The queue that a job waits in; its number in [`State::queues`].
+/// The queue of a job; its index in [`State::queues`].
 #[derive(Clone, Copy)]
 enum JobQueue {
-    /// Jobs that can be refused: no server has done anything for them yet.
+    /// Jobs that can be refused, since no server has worked for them yet.
     Bounded,
-    /// Jobs that read the answer of a server.
+    /// Jobs that process the answer of a server.
     Answers,
 }
 
 #[derive(Default)]
 struct State {
-    /// The parties with jobs: those that run are held, those that wait are queued.
+    /// The parties with jobs: running jobs are held, others are queued.
     queues: [FairQueue<Job>; 2],
-    /// The queue whose turn it is.
+    /// The queue that is next.
     turn: usize,
     n_threads: usize,
 }
@@ -91,7 +90,7 @@ impl std::fmt::Debug for State {
 }
 
 impl State {
-    /// Takes the next job, with the number of its queue and the party that it counts for.
+    /// Takes the next job, with the index of its queue and its holder.
     fn next(&mut self) -> Option<(usize, Holder, Job)> {
         self.turn = 1 - self.turn;
         [self.turn, 1 - self.turn].into_iter().find_map(|queue| {
@@ -101,7 +100,7 @@ impl State {
     }
 }
 
-/// Sets the flag of a job whose asker has gone.
+/// A guard that sets the flag of a job when its caller is gone.
 struct Asker(StopFlag);
 
 impl Drop for Asker {
@@ -115,11 +114,11 @@ impl ComputePool {
     ///
     /// # Errors
     ///
-    /// [`ComputeError`] when there is no outcome.
+    /// [`ComputeError`] if there is no outcome.
     ///
     /// # Cancel safety
     ///
-    /// Dropped halfway, the work does not begin, or is told by its flag.
+    /// If dropped, the work does not start, or its flag is set.
     pub async fn run<T: Send + 'static>(
         self,
         holder: Holder,
@@ -128,16 +127,16 @@ impl ComputePool {
         self.outcome(holder, JobQueue::Bounded, work).await
     }
 
-    /// Runs `work` on the answer of a server, as [`ComputePool::run`] does. A full queue does not refuse
-    /// it, because the server has done what was asked.
+    /// Runs `work` on the answer of a server, like [`ComputePool::run`]. It is never refused,
+    /// because the server has already done its work.
     ///
     /// # Errors
     ///
-    /// [`ComputeError`] when it panics, or no thread can be started.
+    /// [`ComputeError`] if it panics, or no thread can be started.
     ///
     /// # Cancel safety
     ///
-    /// As [`ComputePool::run`].
+    /// See [`ComputePool::run`].
     pub async fn run_on_answer<T: Send + 'static>(
         self,
         holder: Holder,
@@ -159,7 +158,7 @@ impl ComputePool {
             if flag.load(Ordering::Relaxed) {
                 return;
             }
-            // The asker learns of it, and nothing else sees what it has left half done.
+            // The caller gets the error, and no other code sees the inconsistent state.
             let worked = catch_unwind(AssertUnwindSafe(|| work(&flag)));
             let _asker_gone = sender.send(worked.map_err(|_| ComputeError::Panicked));
         });
@@ -169,7 +168,7 @@ impl ComputePool {
         outcome.unwrap_or(Err(ComputeError::Full))
     }
 
-    /// Adds a job, and a thread where there may be one more.
+    /// Adds a job, and a thread if another is allowed.
     fn submit(&self, holder: Holder, queue: JobQueue, job: Job) {
         let mut state = self.state();
         let jobs = &mut state.queues[queue as usize];
@@ -183,7 +182,7 @@ impl ComputePool {
             let started = thread.stack_size(COMPUTE_STACK_BYTES).spawn(move || pool.work());
             match started {
                 Ok(_detached) => state.n_threads += 1,
-                // Without any thread a job would wait for ever.
+                // Without any thread, the job would wait forever.
                 Err(_) if state.n_threads == 0 => *state = State::default(),
                 Err(_) => {}
             }
@@ -192,7 +191,7 @@ impl ComputePool {
         drop(refused);
     }
 
-    /// Takes jobs until there are none.
+    /// Runs jobs until there are none.
     fn work(&self) {
         let mut done: Option<(usize, Holder)> = None;
         loop {
@@ -234,7 +233,7 @@ mod tests {
         let gate = Arc::new(Mutex::new(gate));
         let blocked = |holder| {
             let gate = Arc::clone(&gate);
-            // Each thread waits until the sender has gone.
+            // Each thread waits until the sender is dropped.
             Box::pin(pool.clone().run(holder, move |_| {
                 let _gone = gate.lock().unwrap_or_else(PoisonError::into_inner).recv();
             }))
@@ -288,7 +287,7 @@ mod tests {
             let heard = || receiver.recv_timeout(Duration::from_secs(10)).is_ok();
             read_in_place(INLINE_BYTES_MAX + 1, heard)
         });
-        // With one worker, this runs only if the reader has left it.
+        // With one worker, this runs only if the reader has released it.
         tasks.spawn(async move { sender.send(()).is_ok() });
         assert_eq!(tasks.join_all().await, [true, true]);
     }

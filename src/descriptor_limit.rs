@@ -1,13 +1,13 @@
-//! The limit on open descriptors: raised for the service, as it was for its children.
+//! The limit on open file descriptors: raised for the service, and restored for its children.
 //!
-//! A program that calls `select()` breaks on descriptors from 1,024 on. So each child gets back the
-//! soft limit that the service was started with.
+//! A program that calls `select()` fails with descriptors from 1,024 on. So each child gets back
+//! the soft limit that the service was started with.
 
 use std::sync::OnceLock;
 
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
 
-/// The limits that the service was started with, once they were raised.
+/// The limits at the start of the service, recorded when they are raised.
 static INHERITED: OnceLock<Rlimit> = OnceLock::new();
 
 /// Raises the soft limit to the hard one.
@@ -28,18 +28,18 @@ pub fn raise_limit() {
     }
 }
 
-/// Gives the process `pid`, which has just been started, the limits that the service was started with.
+/// Gives the new process `pid` the limits that the service was started with.
 pub fn restore(pid: Pid) {
     if let Some(inherited) = INHERITED.get()
         && inherited.current != inherited.maximum
         && let Err(error) = prlimit(Some(pid), Resource::Nofile, *inherited)
     {
-        // It has gone, or belongs to another user by now.
+        // The process has ended, or belongs to another user by now.
         tracing::debug!(%error, pid = pid.as_raw_nonzero(), "child keeps the raised limit of descriptors");
     }
 }
 
-/// Returns how many descriptors the service may have open.
+/// Returns the maximum number of open descriptors of the service.
 pub fn limit() -> usize {
     let current = getrlimit(Resource::Nofile).current;
     current.and_then(|current| usize::try_from(current).ok()).unwrap_or(usize::MAX)

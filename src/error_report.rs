@@ -1,7 +1,7 @@
-//! Prints an error with its causes.
+//! The display of an error with its causes.
 //!
-//! An error's text names what was attempted, its cause is in `source`; only the edges put the two
-//! together, and all of them here.
+//! The text of an error names what was attempted; its cause is in `source`. Only the outermost code
+//! combines them, with this function.
 
 use std::error::Error;
 

@@ -1,34 +1,33 @@
-//! What kinds of failures there are, and which of them count against a server.
+//! The kinds of failures, and which of them count against a server.
 //!
-//! A kind is read from the type of an error, never from a text: one that a tool has printed may say
-//! anything. Each type of error tells its own kind, as `connection::RequestFailure::fault` does.
+//! The kind follows from the type of an error, never from a text, which a tool could have chosen.
+//! Each error type reports its kind, as `connection::RequestFailure::fault` does.
 
 use hyper::StatusCode;
 use serde::Serialize;
 
-/// What kind of failure it was. Source: seed 004, the five classes that it has; `protocol` and
-/// `cancelled` are ours.
+/// The kind of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fault {
-    /// The server wants other credentials: waiting does not help, an operator does.
+    /// The server requires other credentials: the operator must act, waiting does not help.
     Auth,
-    /// The server cannot be reached, or does not say anything.
+    /// The server is unreachable, or does not answer.
     Offline,
-    /// The server answered with an HTTP status that says it cannot.
+    /// The server answered with an HTTP error status.
     Http,
     /// The server's process ended.
     StdioExit,
-    /// Nothing of the above.
+    /// Another failure.
     Other,
-    /// The server is there and said something that is of no use.
+    /// The server gave an invalid answer.
     Protocol,
-    /// It was not the server's doing: the caller, or the service itself.
+    /// The caller or the service itself is the cause.
     Cancelled,
 }
 
 impl Fault {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 7] = [
         Self::Auth,
         Self::Offline,
@@ -39,7 +38,7 @@ impl Fault {
         Self::Cancelled,
     ];
 
-    /// Returns the kind of an HTTP answer with this status that is not the answer.
+    /// Returns the kind of an unexpected HTTP status.
     pub fn of_status(status: StatusCode) -> Self {
         match status {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Self::Auth,
@@ -48,7 +47,7 @@ impl Fault {
         }
     }
 
-    /// Tells whether it speaks against the server.
+    /// Returns whether this kind counts against the server.
     pub fn counts(self) -> bool {
         match self {
             Self::Offline | Self::Http | Self::StdioExit | Self::Other => true,
@@ -56,7 +55,7 @@ impl Fault {
         }
     }
 
-    /// Returns its name, as logs and status output show it.
+    /// Returns the name in logs and status output.
     pub fn name(self) -> &'static str {
         match self {
             Self::Auth => "auth",

@@ -1,7 +1,7 @@
-//! Files of ours: those that the service keeps for itself, which are read with suspicion and replaced
-//! whole; those that are for others, too; and where a user has them.
+//! Access to files: private files of the service, which are distrusted on reading and replaced
+//! atomically; shared files; and the directories of the user.
 //!
-//! Everything here blocks.
+//! All functions here block.
 
 use std::{
     fs,
@@ -15,29 +15,29 @@ use rustix::fs::{Mode, OFlags};
 
 pub mod trusted;
 
-/// How the name of a draft ends: a directory may have files of others.
+/// The suffix of a draft's name, since a directory may contain other files.
 const DRAFT: &str = ".metamcp";
 
-/// Why a file cannot be had.
+/// The reason why a file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FileReadError {
-    /// The system says no.
+    /// The system reports an error.
     #[error("it cannot be read: {0}")]
     Io(#[from] io::Error),
-    /// It is a link, no regular file, of another user, or others can write it.
+    /// The file is a link, not regular, of another user, or writable for others.
     #[error("it is not a file of ours")]
     NotOurs,
-    /// It is larger than it may be.
+    /// The file is too large.
     #[error("it has more than {0} bytes")]
     TooLarge(usize),
 }
 
-/// Reads a file of ours of at most `bytes_max`; follows no link, and waits for nobody at the other
-/// end of a pipe. `None` where there is no file.
+/// Reads a private file of at most `bytes_max`; does not follow a link or block on a pipe. `None`
+/// if there is no file.
 ///
 /// # Errors
 ///
-/// [`FileReadError`] says why it is of no use.
+/// [`FileReadError`] says why the file is unusable.
 pub fn content(path: &Path, bytes_max: usize) -> Result<Option<Vec<u8>>, FileReadError> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let opened = match rustix::fs::open(path, flags, Mode::empty()) {
@@ -53,19 +53,19 @@ pub fn content(path: &Path, bytes_max: usize) -> Result<Option<Vec<u8>>, FileRea
         return Err(FileReadError::NotOurs);
     }
     let mut bytes = Vec::new();
-    // It may grow meanwhile.
+    // The file may grow meanwhile.
     file.take(bytes_max as u64 + 1).read_to_end(&mut bytes)?;
     if bytes.len() > bytes_max { Err(FileReadError::TooLarge(bytes_max)) } else { Ok(Some(bytes)) }
 }
 
-/// Reads a file of anybody, of at most `bytes_max`: a device or a log has no end.
+/// Reads any file of at most `bytes_max`, since a device or a log may have no end.
 ///
 /// # Errors
 ///
-/// What the system says, or [`io::ErrorKind::FileTooLarge`].
+/// The error of the system, or [`io::ErrorKind::FileTooLarge`].
 pub fn bounded(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    // It may grow meanwhile.
+    // The file may grow meanwhile.
     fs::File::open(path)?.take(bytes_max + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 <= bytes_max {
         return Ok(bytes);
@@ -74,11 +74,11 @@ pub fn bounded(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     Err(io::Error::new(io::ErrorKind::FileTooLarge, told))
 }
 
-/// Puts another content in the place of a file: whoever reads it finds the one or the other.
+/// Replaces the content of a private file atomically.
 ///
 /// # Errors
 ///
-/// What the system says; the file is as it was then.
+/// The error of the system; the file is unchanged then.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -87,12 +87,12 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     put(&directory.join(name), bytes, 0o600, None)
 }
 
-/// Puts another content in the place of a file that is not ours alone: it keeps its permissions, and a
-/// new one has those that are usual. A link stays, and what it leads to is replaced.
+/// Replaces the content of a shared file. It keeps its permissions; a new file gets the usual ones.
+/// A link is kept, and its target is replaced.
 ///
 /// # Errors
 ///
-/// What the system says; the file is as it was then.
+/// The error of the system; the file is unchanged then.
 pub fn publish(path: &Path, bytes: &[u8]) -> io::Result<()> {
     match fs::canonicalize(path) {
         Ok(path) => {
@@ -107,16 +107,16 @@ pub fn publish(path: &Path, bytes: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Returns a directory of the user: the one that `variable` names, or else `below_home` in the home. A
-/// path that is not absolute is none. Source: the XDG Base Directory Specification.
+/// Returns a directory of the user: the value of `variable`, or else `below_home` in the home. A
+/// path must be absolute. Source: the XDG Base Directory Specification.
 pub fn own_directory(variable: &str, below_home: &str) -> Option<PathBuf> {
     let named = std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
     let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(below_home));
     named.or_else(home).filter(|path| path.is_absolute())
 }
 
-/// Writes a file beside `path`, with `mode` as far as the system lets it have that, or with these
-/// permissions, and moves it there.
+/// Writes a file next to `path` and renames it. It gets `permissions`, or else `mode` as limited by
+/// the umask.
 fn put(
     path: &Path,
     bytes: &[u8],
@@ -134,7 +134,7 @@ fn put(
         if let Some(permissions) = permissions {
             file.set_permissions(permissions)?;
         }
-        // Else a loss of power may leave an empty file.
+        // Without this, a power failure may leave an empty file.
         file.sync_data()?;
         fs::rename(&draft, path)
     })();
@@ -144,8 +144,8 @@ fn put(
     written
 }
 
-/// Removes what an earlier process has left half written in a directory, unless it is younger than
-/// `age_min`: another one may be at it just now.
+/// Removes half-written files of earlier processes in a directory, unless they are younger than
+/// `age_min`: another process may be writing them.
 pub fn tidy(directory: &Path, age_min: Duration) {
     let Ok(entries) = fs::read_dir(directory) else { return };
     for entry in entries.flatten() {
@@ -157,12 +157,12 @@ pub fn tidy(directory: &Path, age_min: Duration) {
     }
 }
 
-/// Returns where a file is written before it takes the place of the one called `name`.
+/// Returns the path of the draft that will replace the file `name`.
 fn draft(directory: &Path, name: &str) -> PathBuf {
     directory.join(format!(".{name}.{}{DRAFT}", uuid::Uuid::new_v4().simple()))
 }
 
-/// Tells whether a file is called as [`draft`] calls one.
+/// Returns whether a file has a name as made by [`draft`].
 fn is_draft(name: &str) -> bool {
     let name = name.strip_prefix('.').and_then(|name| name.strip_suffix(DRAFT));
     let word = name.and_then(|name| name.rsplit_once('.')).map(|(_, word)| word);
@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_no_end_is_not_read_to_the_end() {
+    fn an_endless_file_is_read_only_up_to_the_bound() {
         let error = bounded(Path::new("/dev/zero"), 1000).expect_err("it is larger");
         assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
         assert_eq!(error.to_string(), "it has more than 1000 bytes");
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_may_have_put_there_is_not_read() {
+    fn a_file_that_other_users_may_have_placed_is_not_read() {
         let directory = tempfile::tempdir().expect("a directory");
         let (path, link) = (directory.path().join("file"), directory.path().join("link"));
         replace(&path, b"text").expect("written");
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_leaves_nothing_behind() {
+    fn a_failed_write_leaves_no_file_behind() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("file");
         fs::create_dir(&path).expect("a directory in its place");

@@ -1,7 +1,7 @@
 //! The parties that capacity is shared between.
 //!
-//! A share belongs to an account, and inside an account to a member. Two sessions of one user are two
-//! members of one account, so a user who opens a thousand sessions still has one share.
+//! A share belongs to an account, and inside an account to a member. Two sessions of one user are
+//! two members of one account, so a user with a thousand sessions still has one share.
 
 /// The party that a connection, a stream or a request counts for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -15,17 +15,17 @@ pub struct Holder {
 /// The party that a share belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Account {
-    /// metamcp itself: lists that it refreshes, probes, calls that run in the background.
+    /// metamcp itself: list refreshes, probes, background calls.
     Service,
-    /// All clients that bring the token with this fingerprint.
+    /// All clients with the token of this fingerprint.
     Token(u64),
-    /// The user with this number on this host.
+    /// The user with this id on this host.
     User(u32),
-    /// All clients whose user the kernel does not tell.
+    /// All clients without a known user.
     Unknown,
 }
 
-/// One of the parties that use the same account.
+/// A party that uses an account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AccountMember {
     /// The account as a whole.
@@ -40,7 +40,7 @@ impl Holder {
     /// metamcp itself.
     pub const SERVICE: Self = Self { account: Account::Service, member: AccountMember::Whole };
 
-    /// Returns the party of a client about which nothing is known.
+    /// Returns the holder of an unidentified client.
     pub const fn unknown() -> Self {
         Self { account: Account::Unknown, member: AccountMember::Whole }
     }

@@ -1,4 +1,4 @@
-//! The program: everything is in the library.
+//! The entry point; all code is in the library.
 
 use std::process::ExitCode;
 

@@ -1,14 +1,13 @@
-//! Names with a grammar, so that a wrong one cannot travel.
+//! Names that are checked against a grammar on creation.
 //!
-//! Knows nothing of configuration or transport: a name is text that passed a check.
+//! This module is independent of configuration and transport.
 
 use std::{borrow::Borrow, fmt, sync::Arc};
 
-/// Joins a server's name and one of its tools in the `direct` view.
+/// The separator between a server's name and a tool's name in the `direct` view.
 ///
-/// Two underscores: every client accepts them in a tool name (`^[a-zA-Z0-9_-]{1,64}$`), and
-/// [`ServerName`] forbids them, so the first pair always is the border.
-/// Source: seed 003's upstream names its tools this way.
+/// Clients accept two underscores in a tool name (`^[a-zA-Z0-9_-]{1,64}$`), and [`ServerName`]
+/// forbids them, so the first pair is always the separator.
 pub const QUALIFIER: &str = "__";
 
 /// The name of a declared server: `[servers.NAME]`.
@@ -20,9 +19,9 @@ pub const QUALIFIER: &str = "__";
 pub struct ServerName(Arc<str>);
 
 impl ServerName {
-    /// The longest name, in characters.
+    /// The maximum length of a name, in characters.
     ///
-    /// Clients allow 64 characters for a tool's whole name; 40 leave room for the tool.
+    /// Clients limit a tool's whole name to 64 characters; 40 leave room for the tool.
     pub const LENGTH_MAX: usize = 40;
 
     /// Checks `text` against the grammar.
@@ -57,7 +56,7 @@ impl ServerName {
         &self.0
     }
 
-    /// Returns `item`, one of this server's tools or prompts, as the `direct` view calls it.
+    /// Returns the name of `item`, a tool or prompt of this server, in the `direct` view.
     pub fn qualify(&self, item: &str) -> String {
         format!("{self}{QUALIFIER}{item}")
     }
@@ -65,7 +64,7 @@ impl ServerName {
 
 /// Splits a name of the `direct` view into server and item.
 ///
-/// `None` when there is no border, or when what stands before it is not a server's name.
+/// `None` if there is no separator, or if the text before it is not a server name.
 pub fn split_qualified(qualified: &str) -> Option<(ServerName, &str)> {
     let (server, item) = qualified.split_once(QUALIFIER)?;
     Some((ServerName::new(server).ok()?, item))
@@ -95,7 +94,7 @@ impl serde::Serialize for ServerName {
     }
 }
 
-/// Why a text is not a server's name.
+/// The reason why a text is not a server name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a server name: {rule}")]
 pub struct NameError {

@@ -1,4 +1,4 @@
-//! Text from elsewhere, made fit to be shown: without known secrets, and not longer than useful.
+//! The redaction of untrusted text: known secrets are removed, and the length is limited.
 
 use std::{borrow::Cow, collections::BTreeMap, fmt::Write as _, path::Path, sync::Arc};
 
@@ -13,17 +13,17 @@ use crate::config::{SecretValue, defaults};
 /// The secrets that one server was given.
 #[derive(Clone, Default)]
 pub struct Redactor {
-    /// Finds the longest secret at a place: one that holds another is blacked out as a whole.
+    /// Matches the longest secret at a position, so that nested secrets disappear as a whole.
     secrets: Option<Arc<AhoCorasick>>,
 }
 
 impl Redactor {
-    /// The shortest line of a secret of several lines that is looked for, in bytes: `-` or `}` on
-    /// a line of its own gives nothing away, and would black out much else. Likewise a literal that
-    /// is not called as secrets are, and another form of a secret.
+    /// The minimum length of a secret's line, in bytes, if it has several: `-` or `}` on a line
+    /// alone reveals nothing, and would match much other text. The same limit holds for literals
+    /// whose name is not that of a secret, and for encoded forms.
     const LINE_BYTES_MIN: usize = 6;
 
-    /// Values that programs are told by and that stand in much of what they write. Ours.
+    /// Common configuration values that occur in much program output. Chosen for metamcp.
     const WORDS: [&str; 9] = [
         "production",
         "development",
@@ -36,11 +36,11 @@ impl Redactor {
         "localhost",
     ];
 
-    /// What stands in the place of a secret.
+    /// The replacement of a secret.
     const PLACEHOLDER: &str = "[secret]";
 
-    /// Returns a redactor for `secrets`, as they are, URL-encoded and in base64. One of several lines,
-    /// as a key in PEM form is, is looked for line by line.
+    /// Returns a redactor for `secrets` in plain, URL-encoded and base64 form. A secret of several
+    /// lines, such as a PEM key, is matched line by line.
     pub fn new<'a>(secrets: impl Iterator<Item = &'a String>) -> Self {
         let mut forms: Vec<String> = Vec::new();
         for secret in secrets {
@@ -60,19 +60,18 @@ impl Redactor {
         if forms.is_empty() {
             return Self::default();
         }
-        // It fails for gigabytes of secrets only.
+        // Fails only for gigabytes of secrets.
         let secrets = AhoCorasick::builder()
             .match_kind(MatchKind::LeftmostLongest)
-            // The fastest one takes 20 MB for a key of 2 KB.
+            // The fastest kind needs 20 MB for a key of 2 KB.
             .kind(Some(AhoCorasickKind::ContiguousNFA))
             .build(&forms);
         Self { secrets: secrets.ok().map(Arc::new) }
     }
 
-    /// Returns a redactor for those of `values` that may be secret: what came from a reference, what
-    /// is called as secrets are, and what is long enough to be one, no path of this host and no common
-    /// word. What
-    /// follows the scheme of an `Authorization` header is a secret by itself.
+    /// Returns a redactor for those of `values` that may be secret: values from references, values
+    /// with the name of a secret, and literals that are long enough, no path of this host and no
+    /// common word. The part after the scheme of an `Authorization` header is a separate secret.
     pub fn of(declared: &BTreeMap<String, SecretValue>, values: &BTreeMap<String, String>) -> Self {
         let is_secret = |key: &str, secret: &SecretValue, value: &str| {
             let is_path = || value.starts_with('/') && Path::new(value).exists();
@@ -110,7 +109,8 @@ impl Redactor {
         shown
     }
 
-    /// Returns `text` fit for an error: on one line, without secrets and what is unruly, and cut.
+    /// Returns `text` for use in an error: on one line, redacted, without control characters, and
+    /// cut.
     pub fn quote(&self, text: &str) -> String {
         let text = self.redact(text.trim()).replace(is_control, " ");
         cut(&text, defaults::QUOTE_BYTES_MAX).to_owned()
@@ -124,12 +124,12 @@ impl std::fmt::Debug for Redactor {
     }
 }
 
-/// Returns the forms in which a secret turns up besides its own: URL-encoded with digits of either
-/// case, as JSON writes it, and in both alphabets of base64.
+/// Returns the encoded forms of a secret: URL-encoded with digits of either case, as JSON, and in
+/// both alphabets of base64.
 fn encoded(secret: &str) -> Vec<String> {
     let url = |is_upper: bool, space: &str| {
         secret.bytes().fold(String::new(), |mut text, byte| {
-            // Whatever goes wrong cannot: it is a `String`.
+            // Writing to a `String` cannot fail.
             let _ = match byte {
                 b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
                     write!(text, "{}", char::from(byte))
@@ -149,8 +149,8 @@ fn encoded(secret: &str) -> Vec<String> {
         url(false, "+"),
         json[1..json.len() - 1].to_owned(),
     ];
-    // It may stand behind something else, as in `user:password`: three bytes are four characters,
-    // so there are three ways to cut it up. The characters at its ends depend on its neighbours.
+    // The secret may follow other text, as in `user:password`. Three bytes are four characters, so
+    // there are three alignments. The outermost characters depend on the adjacent bytes.
     for n_before in 0..3 {
         let bytes = [&[0; 2][..n_before], secret.as_bytes()].concat();
         let whole = (n_before * 8).div_ceil(6)..bytes.len() * 8 / 6;
@@ -164,8 +164,8 @@ fn encoded(secret: &str) -> Vec<String> {
     forms
 }
 
-/// Tells whether a character changes more of a text than its own place, or is not seen in it: it moves
-/// the cursor, turns the direction of what is beside it, or is a tag, with which words can be hidden.
+/// Returns whether a character affects the display beyond its own position, or is invisible: it
+/// moves the cursor, changes the text direction, or is a tag character that can hide words.
 pub fn is_control(found: char) -> bool {
     let turns = matches!(
         found,
@@ -175,8 +175,8 @@ pub fn is_control(found: char) -> bool {
     found.is_control() || turns || is_tag
 }
 
-/// Returns a text of somebody else's as it may stand in one of ours: what is unruly in it is a space;
-/// its lines and its tabs stay.
+/// Returns untrusted text for use in metamcp's output: control characters become spaces; newlines
+/// and tabs remain.
 pub fn sanitize(text: &str) -> Cow<'_, str> {
     let is_hidden = |found: char| is_control(found) && !matches!(found, '\n' | '\t');
     match text.contains(is_hidden) {
@@ -185,7 +185,7 @@ pub fn sanitize(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Returns at most `length_max` bytes of `text`, whole characters.
+/// Returns the first `length_max` bytes of `text` at most, in whole characters.
 pub fn cut(text: &str, length_max: usize) -> &str {
     let mut end = text.len().min(length_max);
     while !text.is_char_boundary(end) {
@@ -240,7 +240,7 @@ mod tests {
             let shown = redactor.redact(&format!("error: <{text}> is wrong"));
             assert!(shown.contains("[secret]"), "{text}: {shown}");
             assert!(shown.starts_with("error: <") && shown.ends_with("> is wrong"), "{shown}");
-            // What is left of base64 is its neighbours and at most two characters of it.
+            // The remains of base64 are adjacent characters and at most two of the secret's own.
             assert!(shown.len() < "error: <[secret]> is wrong".len() + 16, "{text}: {shown}");
         }
     }

@@ -1,9 +1,10 @@
-//! Resident memory that the process gives back to the system.
+//! The return of unused resident memory to the system.
 //!
-//! Two things stay resident although nothing uses them. The C library keeps what was freed: after
-//! twelve results of 10 MB, 485 of 596 MiB. And the kernel maps 64 kB of the program around each page
-//! that runs: a start executes 2.7 MB of code, and 8 MB of it stay mapped. [`return_memory`] returns both;
-//! code that is needed again is mapped again, from the page cache. A [`ReturnSchedule`] tells when.
+//! Two kinds of memory stay resident although nothing uses them. The C library keeps freed memory:
+//! after twelve results of 10 MB, 485 of 596 MiB. The kernel maps 64 kB of the program around each
+//! executed page: a start executes 2.7 MB of code, and 8 MB stay mapped. [`return_memory`] returns
+//! both; code that is needed again is mapped again, from the page cache. A [`ReturnSchedule`]
+//! decides when.
 
 #![expect(
     unsafe_code,
@@ -17,17 +18,17 @@ use tokio::time::Instant;
 
 use crate::config::defaults::{CLIENT_BYTES, RETURN_AFTER, RETURN_BYTES_MIN};
 
-/// The size from which memory is taken from the system and goes back as soon as it is freed, in bytes.
-/// Ours: below it, messages are so frequent that each would pay for its page faults.
+/// The size in bytes from which blocks are mapped, and unmapped once they are freed. Chosen for
+/// metamcp: smaller messages are so frequent that each would pay for its page faults.
 #[cfg(target_env = "gnu")]
 const MAPPED_BYTES_MIN: i32 = 4 << 20;
 
-/// The number of heaps between which threads are distributed. Ours: each keeps some memory for itself,
-/// and most allocations are served from a cache of the thread.
+/// The number of heaps that threads share. Chosen for metamcp: each heap keeps some memory, and
+/// most allocations use a cache of the thread.
 #[cfg(target_env = "gnu")]
 const HEAPS_MAX: i32 = 4;
 
-/// The times at which memory is given back: once after the start, and after each load.
+/// The schedule for returning memory: once after the start, and after each load.
 #[derive(Debug)]
 pub struct ReturnSchedule {
     due: Option<Instant>,
@@ -41,8 +42,8 @@ impl ReturnSchedule {
         Self { due: Some(now + RETURN_AFTER), seen: 0 }
     }
 
-    /// Tells whether memory is to be given back now, when messages have freed so many bytes since the
-    /// start, and so many clients have gone.
+    /// Returns whether memory must be returned now. `freed` bytes of messages were freed since the
+    /// start, and `n_clients` clients have left.
     pub fn is_due(&mut self, now: Instant, freed: u64, n_clients: u64) -> bool {
         let freed = freed + n_clients * CLIENT_BYTES;
         if freed.saturating_sub(self.seen) >= RETURN_BYTES_MIN {
@@ -57,8 +58,7 @@ impl ReturnSchedule {
     }
 }
 
-/// Sets the allocator up: large blocks go back to the system at once. To be called before threads are
-/// started.
+/// Configures the allocator to return large blocks at once. Call this before threads are started.
 pub fn configure_allocator() {
     #[cfg(target_env = "gnu")]
     // SAFETY: mallopt takes numbers, and there is one thread.
@@ -68,10 +68,10 @@ pub fn configure_allocator() {
     }
 }
 
-/// Gives back what is freed and what of the program is not in use. Takes some milliseconds.
+/// Returns freed memory and unused pages of the program. Takes some milliseconds.
 pub fn return_memory() {
     #[cfg(target_env = "gnu")]
-    // SAFETY: malloc_trim touches only what is freed, under the allocator's own locks.
+    // SAFETY: malloc_trim touches only freed memory, under the allocator's own locks.
     unsafe {
         libc::malloc_trim(0);
     }
@@ -79,8 +79,8 @@ pub fn return_memory() {
     for Range { start, end } in maps.lines().filter_map(code) {
         let Some(address) = NonZero::new(start) else { continue };
         let pointer = std::ptr::without_provenance_mut(address.get());
-        // SAFETY: these are private mappings of files that cannot be written to, so that they hold what
-        // the file holds: the kernel reads them again when they are needed.
+        // SAFETY: these are private, read-only mappings of files, so they equal the files: the
+        // kernel reads them again when needed.
         let advised = unsafe { madvise(pointer, end - start, Advice::LinuxDontNeed) };
         if let Err(error) = advised {
             tracing::debug!(%error, "pages of the program stay mapped");
@@ -88,7 +88,7 @@ pub fn return_memory() {
     }
 }
 
-/// Returns the addresses of a line of `/proc/self/maps` that is code of a file. Source: proc(5).
+/// Returns the range of a line of `/proc/self/maps` that maps code of a file. Source: proc(5).
 fn code(line: &str) -> Option<Range<usize>> {
     let mut fields = line.split_ascii_whitespace();
     let (addresses, mode, path) = (fields.next()?, fields.next()?, fields.nth(3)?);
@@ -113,7 +113,7 @@ mod tests {
             .filter(|second| {
                 // Bytes are freed from the 20th to the 30th second.
                 let freed = RETURN_BYTES_MIN * second.saturating_sub(20).min(10);
-                // From the 40th to the 50th, clients leave.
+                // Clients leave from the 40th to the 50th second.
                 let n_clients = second.saturating_sub(40).min(10) * RETURN_BYTES_MIN / CLIENT_BYTES;
                 schedule.is_due(at(*second), freed, n_clients)
             })

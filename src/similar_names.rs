@@ -4,8 +4,8 @@
 /// of both lengths.
 pub const NAME_BYTES_MAX: usize = 128;
 
-/// Returns those of `known` with at most `distance_max` differences to `name`, nearest first. Case
-/// does not count, and two swapped letters are one difference.
+/// Returns the names in `known` with at most `distance_max` differences to `name`, nearest first.
+/// Case is ignored, and two swapped letters are one difference.
 pub fn within<T: AsRef<str> + Ord>(
     name: &str,
     known: impl Iterator<Item = T>,
@@ -23,15 +23,15 @@ pub fn within<T: AsRef<str> + Ord>(
     near.into_iter().map(|(_, known)| known).collect()
 }
 
-/// Returns up to three of `known` that are similar to `name`, nearest first: at most three letters
-/// differ, or two fifths of the name.
+/// Returns up to three names in `known` that are similar to `name`, nearest first: at most three
+/// letters differ, or two fifths of the name.
 pub fn nearest(name: &str, known: impl Iterator<Item = String>) -> Vec<String> {
     let mut near = within(name, known, 3.max(name.len() * 2 / 5));
     near.truncate(3);
     near
 }
 
-/// Returns the one of `known` that `name` misspells or abbreviates, if any. It is stricter than
+/// Returns the name in `known` that `name` misspells or abbreviates, if any. It is stricter than
 /// [`nearest`], since `name` may also be intended.
 pub fn misspelt<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let known: Vec<&str> = known.collect();
@@ -43,7 +43,7 @@ pub fn misspelt<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<
     near.first().copied().or_else(|| shortened().first().copied())
 }
 
-/// Returns whether `short` is `long` without some of its letters, as `msg` is `message`.
+/// Returns whether `short` is `long` with letters left out, as `msg` is `message`.
 fn is_short_for(short: &str, long: &str) -> bool {
     let mut rest = long.chars();
     let is_left = short.chars().all(|wanted| rest.any(|found| found == wanted));
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_misspelt_or_short_is_told_from_what_is_another_word() {
+    fn a_misspelt_or_shortened_name_is_matched_and_a_different_word_is_not() {
         let known = ["message", "path", "limit", "id"];
         for (name, meant) in [
             ("msg", Some("message")),

@@ -1,4 +1,4 @@
-//! What the service tells about itself: to systemd, to probes, to operators.
+//! The status of the service for systemd, probes and operators.
 
 use std::{
     sync::{
@@ -27,14 +27,14 @@ mod server;
 pub use memory::MemoryFigures;
 pub use server::ServerState;
 
-/// Where the parts of the service write what they know of its state.
+/// The board on which the parts of the service record their state.
 #[derive(Debug)]
 pub struct StatusBoard {
     started: Instant,
     clients: Arc<AtomicUsize>,
-    /// How many requests of operators run.
+    /// The number of running operator requests.
     operators: Arc<AtomicUsize>,
-    /// How many clients and requests of operators there ever were.
+    /// The total number of clients and operator requests so far.
     n_ever: AtomicU64,
     is_serving: AtomicBool,
     pool: Arc<Pool>,
@@ -50,68 +50,68 @@ pub struct ServiceStatus {
     pub version: &'static str,
     /// The process id.
     pub pid: u32,
-    /// How long the service runs, in milliseconds.
+    /// The uptime, in milliseconds.
     pub uptime_ms: u64,
-    /// How many connections clients hold open.
+    /// The number of open client connections.
     pub clients: usize,
-    /// How many tasks live; in a service that only grows older, as many as before.
+    /// The number of live tasks, which does not grow with the age of the service.
     pub tasks: usize,
-    /// How many connections to servers were made since the start, all servers together.
+    /// The number of connections made to servers since the start, over all servers.
     pub generation: u64,
-    /// The memory that messages take.
+    /// The memory that messages use.
     pub memory_budget: MemoryUsage,
     /// The connections of all servers together.
     pub pool: PoolStatus,
     /// Every declared server.
     pub servers: Vec<SlotStatus>,
-    /// Items that clients are not shown, as far as lists were read.
+    /// The items that are hidden from clients, among the lists read so far.
     pub quarantined: Vec<QuarantinedItem>,
-    /// Items that are called the same in the merged view, as far as lists were read.
+    /// The items with equal names in the merged view, among the lists read so far.
     pub collisions: Vec<NameCollision>,
 }
 
-/// Whether the service has all that its configuration asks for.
+/// The readiness of the service: it is ready when it has all that its configuration requires.
 #[derive(Clone, Debug, Serialize)]
 pub struct Readiness {
-    /// Nothing is missing.
+    /// The service is ready: nothing is missing.
     pub ready: bool,
-    /// What is missing, in words.
+    /// The missing parts.
     pub missing: Vec<MissingPart>,
 }
 
-/// One thing that is missing.
+/// One missing part.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "snake_case", tag = "what")]
 pub enum MissingPart {
     /// The service is starting or stopping.
     Service {
-        /// Which of the two.
+        /// The state: starting or stopping.
         reason: &'static str,
     },
-    /// A server that is to be connected always is not.
+    /// A server that must always be connected is not connected.
     Server {
         /// Its name.
         server: ServerName,
         /// Its state.
         state: LifecycleState,
-        /// Why, if that is known.
+        /// The reason, if known.
         #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// A loop does not turn.
+    /// A loop is stuck.
     Loop(StuckLoop),
 }
 
-/// Who uses the service.
+/// The current and total use of the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Activity {
-    /// How many clients there are, requests of operators, and requests that servers work on.
+    /// The number of clients, operator requests, and requests in flight to servers.
     pub n_now: usize,
-    /// How many clients and requests of operators there ever were.
+    /// The total number of clients and operator requests so far.
     pub n_ever: u64,
 }
 
-/// Counts a client's connection, or a request, for as long as it lives.
+/// A guard that counts a client connection or a request while it lives.
 #[derive(Debug)]
 pub struct ClientGuard(Arc<AtomicUsize>);
 
@@ -131,7 +131,7 @@ impl StatusBoard {
         })
     }
 
-    /// Notes that clients are served, or not any more.
+    /// Records whether clients are served.
     pub fn serving(&self, is_serving: bool) {
         self.is_serving.store(is_serving, Ordering::Relaxed);
     }
@@ -141,7 +141,7 @@ impl StatusBoard {
         self.count(&self.clients)
     }
 
-    /// Counts a request of an operator until the guard is dropped.
+    /// Counts an operator request until the guard is dropped.
     pub fn operator(&self) -> ClientGuard {
         self.count(&self.operators)
     }
@@ -152,7 +152,7 @@ impl StatusBoard {
         ClientGuard(Arc::clone(counter))
     }
 
-    /// Returns who uses the service.
+    /// Returns the current and total use of the service.
     pub fn activity(&self) -> Activity {
         let n_in_flight: usize =
             self.pool.servers().iter().map(|server| server.traffic.in_flight).sum();
@@ -161,23 +161,23 @@ impl StatusBoard {
         Activity { n_now, n_ever: self.n_ever.load(Ordering::Relaxed) }
     }
 
-    /// Returns how many clients have gone and how many requests of operators are over.
+    /// Returns the number of clients that left and operator requests that ended.
     pub fn n_gone(&self) -> u64 {
         let n_here = self.n_clients() + self.operators.load(Ordering::Relaxed);
         self.n_ever.load(Ordering::Relaxed).saturating_sub(n_here as u64)
     }
 
-    /// Returns how many connections clients hold open.
+    /// Returns the number of open client connections.
     pub fn n_clients(&self) -> usize {
         self.clients.load(Ordering::Relaxed)
     }
 
-    /// Returns the loops that do not turn; empty while the service is alive.
+    /// Returns the stuck loops; empty while the service is alive.
     pub fn stuck(&self) -> Vec<StuckLoop> {
         self.liveness.stuck()
     }
 
-    /// Returns how long the service runs.
+    /// Returns the uptime.
     pub fn uptime(&self) -> Duration {
         self.started.elapsed()
     }
@@ -189,7 +189,7 @@ impl StatusBoard {
             pid: std::process::id(),
             uptime_ms: u64::try_from(self.uptime().as_millis()).unwrap_or(u64::MAX),
             clients: self.n_clients(),
-            // Always asked for by a task.
+            // A task always makes this call.
             tasks: Handle::try_current().map_or(0, |it| it.metrics().num_alive_tasks()),
             generation: self.pool.n_connected(),
             memory_budget: budget::global().usage(),
@@ -200,7 +200,7 @@ impl StatusBoard {
         }
     }
 
-    /// Returns whether everything is there that should be.
+    /// Returns whether all required parts are available.
     pub fn readiness(&self) -> Readiness {
         let mut missing = Vec::new();
         if !self.is_serving.load(Ordering::Relaxed) {
@@ -239,8 +239,8 @@ impl ServiceStatus {
     }
 }
 
-/// Returns a value of ours with the names of its members in camel case, as operators' programs know
-/// them.
+/// Returns a value of metamcp with its member names in camel case, the convention of the control
+/// interface.
 pub fn camel(value: Value) -> Value {
     match value {
         Value::Object(members) => {
@@ -263,7 +263,7 @@ fn camel_name(name: &str) -> String {
 }
 
 impl SlotStatus {
-    /// Tells whether the server has a connection that takes requests.
+    /// Returns whether the server has a connection that accepts requests.
     pub fn is_connected(&self) -> bool {
         self.protocol_version.is_some()
     }

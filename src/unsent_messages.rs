@@ -1,6 +1,6 @@
-//! Lines that wait to be written to somebody who may read slowly.
+//! Lines that wait to be written to a possibly slow reader.
 //!
-//! Bounded by its users: each takes nothing on that would add to it while it is not empty, or looks at
+//! The users limit the size: each adds nothing while it is not empty, or checks
 //! [`UnsentMessages::n_bytes`].
 
 use std::{collections::VecDeque, io};
@@ -10,12 +10,12 @@ use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 
 use crate::protocol::{ByteChunks, ndjson::on_one_line};
 
-/// Messages in their order, each on a line of its own.
+/// Messages in order, each on its own line.
 #[derive(Debug, Default)]
 pub struct UnsentMessages {
     pieces: VecDeque<Bytes>,
     n_bytes: usize,
-    /// Something was written that the writer may still hold back.
+    /// The writer may still buffer bytes that were written.
     is_held: bool,
 }
 
@@ -35,17 +35,17 @@ impl UnsentMessages {
         }
     }
 
-    /// Tells whether everything is written.
+    /// Returns `true` if everything is written.
     pub fn is_empty(&self) -> bool {
         self.pieces.is_empty() && !self.is_held
     }
 
-    /// Returns how much waits, in bytes.
+    /// Returns the number of waiting bytes.
     pub fn n_bytes(&self) -> usize {
         self.n_bytes
     }
 
-    /// Forgets all that waits: its reader is gone.
+    /// Discards the waiting messages: their reader is gone.
     pub fn clear(&mut self) {
         *self = Self::default();
     }
@@ -54,11 +54,11 @@ impl UnsentMessages {
     ///
     /// # Errors
     ///
-    /// What the writer says; what is written by then is not there any more.
+    /// The error of the writer; bytes written before it are no longer queued.
     ///
     /// # Cancel safety
     ///
-    /// Safe: the next call goes on where this one was.
+    /// Cancel safe: the next call continues at the same byte.
     pub async fn write(&mut self, writer: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
         while let Some(piece) = self.pieces.front_mut() {
             let n_written = writer.write(piece).await?;

@@ -1,4 +1,4 @@
-//! What was fed to the parsers by hand, and what the fuzzer has found, is fed to them again.
+//! The regression test of the parsers: manual inputs and past findings of the fuzzer.
 
 use std::{fs, panic, path::Path};
 

@@ -1,8 +1,8 @@
-//! What the environment of the service decides about the requests that it makes of web APIs: whom
-//! TLS trusts, and nothing else.
+//! The test of environment variables on requests to web APIs: they set the trusted certificates,
+//! and nothing else.
 //!
-//! A variable cannot be set safely in a process with threads, so each test starts this program once
-//! more, with the variables, to do one request of its own.
+//! A process with threads cannot set variables safely. So each test starts this program again with
+//! the variables, for a single request.
 #![expect(clippy::disallowed_methods, reason = "starts itself once more with other variables")]
 
 use std::{
@@ -24,10 +24,10 @@ use metamcp::{
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use tokio_rustls::rustls::{self, ServerConfig, ServerConnection, crypto::ring};
 
-/// Where the request goes.
+/// The variable with the URL of the request.
 const URL: &str = "SURROUNDINGS_URL";
 
-/// Longer than any of these tests takes.
+/// A time limit longer than any of these tests takes.
 const LONG: Duration = Duration::from_secs(60);
 
 fn url() -> hyper::Uri {
@@ -35,7 +35,7 @@ fn url() -> hyper::Uri {
     url.parse().expect("a URL")
 }
 
-/// Starts one test of this program with variables, and returns whether it went well.
+/// Starts one test of this program with variables, and returns whether it passed.
 fn run(test: &str, url: &str, variables: &[(&str, &str)]) -> bool {
     let program = std::env::current_exe().expect("a test knows its own path");
     let mut command = Command::new(program);
@@ -54,7 +54,7 @@ fn endpoint() -> (String, JoinHandle<String>) {
     let answering = thread::spawn(move || {
         let (mut stream, _) = listener.accept().expect("somebody comes");
         let mut request = String::new();
-        // It fits into one piece, but nobody says that it is sent as one.
+        // The request is small, but may still arrive in several chunks.
         while !request.ends_with('}') {
             let mut piece = [0; 4096];
             let n_bytes = stream.read(&mut piece).expect("readable");
@@ -99,7 +99,7 @@ async fn a_query_is_answered() {
     let embedder = Embedder::new(&declared, None, None).expect("an embedder");
     let asking = async {
         loop {
-            // One that is too late is known the next time.
+            // A late answer is cached for the next query.
             if let Some(vector) = embedder.query("a").await {
                 return vector;
             }
@@ -109,7 +109,7 @@ async fn a_query_is_answered() {
     assert_eq!(*vector, [0.6, 0.8]);
 }
 
-/// Speaks TLS for as many connections, and answers one request on each.
+/// Serves TLS on `n_connections` connections, and answers one request on each.
 fn secure(
     certified: &CertifiedKey<rcgen::KeyPair>,
     n_connections: usize,
@@ -129,7 +129,7 @@ fn secure(
             let mut stream = stream.expect("a connection");
             let mut tls = ServerConnection::new(Arc::clone(&config)).expect("a server");
             let mut stream = rustls::Stream::new(&mut tls, &mut stream);
-            // A client that does not trust us hangs up.
+            // A client that does not trust the certificate disconnects.
             if stream.read(&mut [0; 4096]).is_ok() {
                 let answer = "HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n7";
                 stream.write_all(answer.as_bytes()).expect("written");
@@ -140,7 +140,7 @@ fn secure(
 }
 
 #[test]
-fn ssl_cert_file_decides_whom_tls_trusts() {
+fn ssl_cert_file_selects_the_certificates_that_tls_trusts() {
     let names = ["localhost".to_owned()];
     let certified = generate_simple_self_signed(names).expect("a certificate");
     let directory = tempfile::tempdir().expect("a directory");
@@ -157,7 +157,7 @@ fn ssl_cert_file_decides_whom_tls_trusts() {
     assert!(run("tls_fails", &url, &[("SSL_CERT_FILE", &stranger)]));
     answering.join().expect("both came");
     let empty = file("empty.pem", String::new());
-    assert!(run("nobody_is_trusted", &url, &[("SSL_CERT_FILE", &empty)]));
+    assert!(run("an_empty_certificate_file_is_refused", &url, &[("SSL_CERT_FILE", &empty)]));
 }
 
 fn pem(certified: &CertifiedKey<rcgen::KeyPair>) -> String {
@@ -185,7 +185,7 @@ async fn tls_fails() {
 
 #[tokio::test]
 #[ignore = "started by another test"]
-async fn nobody_is_trusted() {
+async fn an_empty_certificate_file_is_refused() {
     let error = client().expect_err("no roots");
     assert!(chain(&error).starts_with("find the certificates of issuers"), "{error}");
     assert_eq!(error.code(), "NO_TRUST");

@@ -1,4 +1,4 @@
-//! The tree shows the architecture: a module uses those above it in the list of `src/lib.rs`.
+//! The layering test: a module uses only those above it in the list of `src/lib.rs`.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -109,7 +109,7 @@ fn a_planted_violation_is_found() {
     assert_eq!(used("let x = crate::pool::Pool;", &modules), BTreeSet::from(["pool".to_owned()]));
 }
 
-/// The pure modules that do not say so in each of their files.
+/// The pure modules; their files need not contain the word.
 const PURE: [&str; 5] =
     ["src/protocol/", "src/meta/", "src/search/", "src/name.rs", "src/fault.rs"];
 
@@ -128,7 +128,7 @@ fn pure_modules_touch_neither_clock_nor_system() {
     });
     assert!(found.len() > 80, "files are found: {}", found.len());
     for (path, text) in found {
-        // A moment is a value; only who asks which one it is now has a clock.
+        // A moment is a value; only reading the current time needs a clock.
         let text = text.replace("use tokio::time::Instant;", "");
         let clocks = ["Instant::now", "SystemTime::now", "std::time::Instant"];
         for forbidden in ["tokio", "std::fs", "std::net", "std::process"].iter().chain(&clocks) {

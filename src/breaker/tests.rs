@@ -127,7 +127,7 @@ fn a_probe_that_fails_trips_at_once_for_another_whole_cooldown() {
 }
 
 #[test]
-fn a_probe_whose_caller_leaves_gives_way_to_the_next_at_once() {
+fn a_probe_lets_the_next_one_start_at_once_when_its_caller_leaves() {
     for fault in [None, Some(Fault::Cancelled), Some(Fault::Auth)] {
         let mut breaker = tripped(at(0));
         let probe = breaker.admit(client(1), at(40)).expect("the probe");
@@ -169,7 +169,7 @@ fn a_probe_that_fails_late_trips_as_well() {
 }
 
 #[test]
-fn what_was_admitted_before_the_trip_changes_nothing_afterwards() {
+fn a_request_admitted_before_the_trip_does_not_change_the_breaker_afterwards() {
     let mut breaker = Breaker::new(settings());
     let old: Vec<BreakerTicket> =
         (0..9).map(|_| breaker.admit(client(1), at(0)).expect("it passes")).collect();
@@ -192,7 +192,7 @@ fn what_was_admitted_before_the_trip_changes_nothing_afterwards() {
 }
 
 #[test]
-fn what_fails_together_counts_once() {
+fn requests_that_fail_in_one_incident_count_as_one_failure() {
     for incident in [BreakerIncident::Connection(1), BreakerIncident::Dial(1)] {
         let mut breaker = Breaker::new(settings());
         let wave: Vec<BreakerTicket> =
@@ -206,7 +206,7 @@ fn what_fails_together_counts_once() {
 }
 
 #[test]
-fn what_fails_one_after_the_other_on_one_connection_counts_each_time() {
+fn each_of_several_successive_failures_on_one_connection_counts() {
     let mut breaker = Breaker::new(settings());
     for failures in 1..THRESHOLD {
         let ticket = breaker.admit(client(1), at(0)).expect("it passes");

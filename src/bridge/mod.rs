@@ -176,7 +176,12 @@ impl<'a> Bridge<'a> {
                 match line {
                     NdjsonLine::Whole(line) => self.relay.service_says(line, now),
                     NdjsonLine::Oversized(line) => {
-                        tracing::error!(n_bytes = line.length, "message of the service dropped");
+                        tracing::error!(
+                            n_bytes = line.length,
+                            "message of the service dropped: it has {} bytes, and the limit is {}",
+                            line.length,
+                            defaults::BRIDGE_ANSWER_BYTES_MAX
+                        );
                     }
                 }
             }
@@ -185,7 +190,9 @@ impl<'a> Bridge<'a> {
             (self.down, self.up) = (None, None);
             self.relay.abandon();
         } else if !is_open {
-            tracing::info!("the service has gone: messages wait until it is back");
+            tracing::info!(
+                "the connection to the service is lost: messages wait until the service is back"
+            );
             self.relay.lost(now);
             (self.down, self.up) = (None, None);
             self.backoff = Backoff::new(defaults::BRIDGE_BACKOFF);
@@ -200,7 +207,7 @@ impl<'a> Bridge<'a> {
         match attached {
             Ok(Attachment { reader, writer, lines }) => {
                 if std::mem::replace(&mut self.was_attached, true) {
-                    tracing::info!("the service is back");
+                    tracing::info!("reconnected to the service");
                 }
                 (self.down, self.up) = (Some((reader, lines)), Some(writer));
                 self.relay.attached(self.started.elapsed());
@@ -211,7 +218,11 @@ impl<'a> Bridge<'a> {
             Err(error) if !self.was_attached => Err(error),
             Err(error) => {
                 if let ControlClientError::Refused(refusal) = &error {
-                    tracing::warn!(error = chain(&error), "the service does not take us back");
+                    tracing::warn!(
+                        error = chain(&error),
+                        "the service refuses to reconnect this client: {}",
+                        chain(&error)
+                    );
                     self.relay.refused(refusal.message.clone());
                 }
                 let (pause, target) = (self.backoff.pause(fastrand::f64()), self.target);

@@ -12,10 +12,10 @@ const BRIDGE_FAILED: i64 = -32000;
 
 /// The error when the service was lost during a request that may have effects.
 pub(super) fn unknown() -> RpcError {
-    let text = "the service was lost while the request ran: nobody knows whether it was done";
+    let text = "the connection to the service was lost while the request ran: the request may or may not have been executed";
     RpcError::new(BRIDGE_FAILED, "OUTCOME_UNKNOWN", text)
         .suggest(
-            "Look whether it was done before you ask again: the service is tried again meanwhile.",
+            "Check whether the request was executed before you send it again. `metamcp stdio` keeps trying to reconnect.",
         )
         .context(json!({}))
 }
@@ -24,14 +24,14 @@ pub(super) fn unknown() -> RpcError {
 pub(super) fn service_unavailable(reason: Option<&str>) -> RpcError {
     let waited = defaults::BRIDGE_PATIENCE.as_secs();
     match reason {
-        None => unavailable(format!("the service did not come back within {waited} s")),
-        Some(reason) => refused(format!("the service does not serve this client: {reason}")),
+        None => unavailable(format!("the service was not reachable for {waited} s")),
+        Some(reason) => refused(format!("the service refuses this client: {reason}")),
     }
 }
 
 /// The error when too many requests wait for the service.
 pub(super) fn full(reason: Option<&str>) -> RpcError {
-    let text = "the service is away, and as many requests as may wait for it";
+    let text = "the service is not reachable, and no further message can wait for it";
     match reason {
         None => unavailable(text.to_owned()),
         Some(reason) => refused(format!("{text}: {reason}")),
@@ -39,12 +39,18 @@ pub(super) fn full(reason: Option<&str>) -> RpcError {
 }
 
 fn unavailable(text: String) -> RpcError {
-    error(text, "Start it with `systemctl start metamcp` or `metamcp serve`, then ask again.")
+    error(
+        text,
+        "Start it with `systemctl start metamcp` or `metamcp serve`, then send the request again.",
+    )
 }
 
 /// Returns the error when the service runs but refuses: starting it would not help.
 fn refused(text: String) -> RpcError {
-    error(text, "Mend what it says, then ask again: the service is tried again meanwhile.")
+    error(
+        text,
+        "Fix the cause in this message, then send the request again. `metamcp stdio` keeps trying to reconnect.",
+    )
 }
 
 fn error(text: String, remedy: &str) -> RpcError {

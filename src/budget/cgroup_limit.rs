@@ -1,4 +1,4 @@
-//! The memory limit of our control group.
+//! The memory limit of the control group of this process.
 
 use std::{
     fs,
@@ -7,15 +7,15 @@ use std::{
 
 use crate::config::defaults;
 
-/// Where the kernel shows control groups. Source: cgroups(7).
+/// The directory of the kernel's control groups. Source: cgroups(7).
 const ROOT: &str = "/sys/fs/cgroup";
 
-/// The limits of a group of version 2 and of one of version 1. Source: the kernel's "Control Group v2"
-/// and "Memory Resource Controller".
+/// The limit files of version 2 and version 1. Source: the kernel's "Control Group v2" and "Memory
+/// Resource Controller".
 const LIMITS: [&str; 3] = ["memory.max", "memory.high", "memory.limit_in_bytes"];
 
-/// Returns the size of the budget that is used where the operator has declared none, in bytes: a share
-/// of the memory that our control group may use, where that is bounded.
+/// Returns the default size of the budget in bytes: a share of the memory limit of the control
+/// group, or a constant without such a limit.
 pub fn default_max() -> usize {
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     share_of(limit(Path::new(ROOT), &groups))
@@ -29,9 +29,9 @@ fn share_of(limit: Option<u64>) -> usize {
     share.unwrap_or(defaults::MEMORY_MAX).max(defaults::MEMORY_RANGE.0)
 }
 
-/// Returns the lowest limit of the `groups` that a process is in, and of those above them.
+/// Returns the lowest limit of the `groups` of a process and of their ancestors.
 fn limit(root: &Path, groups: &str) -> Option<u64> {
-    // hierarchy:controllers:path, where version 2 has the hierarchy 0 and no controllers.
+    // The format is hierarchy:controllers:path; version 2 has hierarchy 0 and no controllers.
     let places = groups.lines().filter_map(|line| {
         let (_, rest) = line.split_once(':')?;
         let (controllers, path) = rest.split_once(':')?;
@@ -51,7 +51,7 @@ fn lowest(base: &Path, path: &str) -> Option<u64> {
     above.flat_map(|group| LIMITS.map(|name| group.join(name))).filter_map(|file| read(&file)).min()
 }
 
-/// Returns the limit in a file; `max` is none.
+/// Returns the limit in a file, or `None` if it is `max`.
 fn read(file: &Path) -> Option<u64> {
     fs::read_to_string(file).ok()?.trim().parse().ok()
 }

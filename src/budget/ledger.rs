@@ -1,12 +1,11 @@
-//! The accounts of a memory budget: what is in use, and who waits for more.
+//! The accounts of a memory budget: the bytes in use and the queues of waiting askers.
 //!
-//! Pure: a driver takes its decisions to the askers. An asker that waits may hold bytes of its own, as
-//! that of an answer holds its request. So it may wait only while somebody who does not wait holds
-//! bytes: those come back, whatever the others do. Where all bytes belong to askers that wait, the
-//! newest of them is refused.
+//! Pure: the caller passes the decisions on to the askers. A waiting asker may hold bytes, such as
+//! the request for an answer. So it may wait only while an asker that does not wait holds bytes,
+//! which will be given back. If all bytes belong to waiting askers, the newest is refused.
 //!
-//! No account takes everything. One that has more than a part of the budget leaves as large a part to
-//! those that have less, and to bytes of no account:
+//! No account can take everything. An account with more than a part of the budget leaves an equal
+//! part to accounts with less, and to bytes without an account:
 //!
 //! ```text
 //!   0 ──────────────────── max - max / divisor ──────────────────── max
@@ -24,13 +23,13 @@ pub(super) struct AccountLedger<A> {
     used: usize,
     peak: usize,
     n_refused: u64,
-    /// The bytes that were ever given back.
+    /// The total of bytes ever given back.
     freed: u64,
     /// The bytes of each account that has any.
     shares: BTreeMap<Account, usize>,
-    /// Those of each account that wait, by their tickets: the oldest first.
+    /// The waiting askers of each account by ticket, the oldest first.
     queues: BTreeMap<Option<Account>, BTreeMap<u64, Waiting<A>>>,
-    /// The bytes that all of them hold.
+    /// The bytes that all waiting askers hold.
     waiters_hold: usize,
     n_tickets: u64,
 }
@@ -46,21 +45,21 @@ pub(super) struct LedgerTicket {
 struct Waiting<A> {
     asker: A,
     wanted: usize,
-    /// The bytes that it has already, and gives back only when its wait is over.
+    /// The bytes that the asker holds until its wait is over.
     holds: usize,
 }
 
-/// A decision about an asker that has waited.
+/// A decision about a waiting asker.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum LedgerDecision<A> {
-    /// It has as many bytes now, for the account that it has named.
+    /// The asker got these bytes for this account.
     Granted(A, Option<Account>, usize),
-    /// It gets none of those that it wanted, for the account that it has named.
+    /// The asker gets none of the bytes that it wanted for this account.
     Refused(A, Option<Account>, usize),
 }
 
 impl<A> AccountLedger<A> {
-    /// Returns the accounts of a budget of `max` bytes, none of which is in use.
+    /// Returns the accounts of an unused budget of `max` bytes.
     pub(super) const fn new(max: usize) -> Self {
         Self {
             max,
@@ -87,7 +86,7 @@ impl<A> AccountLedger<A> {
         fits
     }
 
-    /// Counts bytes that are in use already for `account`, if it may have them.
+    /// Counts bytes that are already in use for `account`, if its limit allows.
     pub(super) fn attribute(&mut self, account: Account, n_bytes: usize) -> bool {
         let fits = self.used <= self.bound(Some(account), n_bytes);
         if fits {
@@ -96,7 +95,7 @@ impl<A> AccountLedger<A> {
         fits
     }
 
-    /// Has `asker`, which holds `holds` bytes, wait for `wanted` more.
+    /// Queues `asker`, which holds `holds` bytes, for `wanted` more.
     pub(super) fn wait(
         &mut self,
         asker: A,
@@ -112,12 +111,12 @@ impl<A> AccountLedger<A> {
         (ticket, self.decide())
     }
 
-    /// Ends a wait, if it is not over yet.
+    /// Ends a wait that is not over yet.
     pub(super) fn withdraw(&mut self, ticket: LedgerTicket) -> Vec<LedgerDecision<A>> {
         if self.leave(ticket).is_some() { self.decide() } else { Vec::new() }
     }
 
-    /// Takes bytes of `account` back.
+    /// Gives back bytes of `account`.
     pub(super) fn free(
         &mut self,
         account: Option<Account>,
@@ -131,7 +130,7 @@ impl<A> AccountLedger<A> {
         self.decide_if_asked()
     }
 
-    /// Counts so many bytes for `account` no longer.
+    /// Stops counting these bytes for `account`.
     pub(super) fn release(&mut self, account: Account, n_bytes: usize) -> Vec<LedgerDecision<A>> {
         self.take_from_share(account, n_bytes);
         self.decide_if_asked()
@@ -151,7 +150,7 @@ impl<A> AccountLedger<A> {
         }
     }
 
-    /// Returns the most bytes that may be in use where `account` gets `wanted` more of them.
+    /// Returns the limit for all bytes in use if `account` gets `wanted` more.
     fn bound(&self, account: Option<Account>, wanted: usize) -> usize {
         let Some(account) = account else { return self.max };
         let kept = self.max / MEMORY_KEPT_DIVISOR;
@@ -162,7 +161,7 @@ impl<A> AccountLedger<A> {
         if self.has_waiters() { self.decide() } else { Vec::new() }
     }
 
-    /// Changes the size of the budget. What is in use beyond it stays until it is given back.
+    /// Changes the size of the budget. Excess bytes in use remain until they are given back.
     pub(super) fn resize(&mut self, max: usize) -> Vec<LedgerDecision<A>> {
         self.max = max;
         self.decide()
@@ -173,8 +172,7 @@ impl<A> AccountLedger<A> {
         self.n_refused += 1;
     }
 
-    /// Returns the bytes in use, the most that ever were, the size of the budget, and how often bytes
-    /// were refused.
+    /// Returns the bytes in use, their peak, the size of the budget, and the number of refusals.
     pub(super) fn figures(&self) -> (usize, usize, usize, u64) {
         (self.used, self.peak, self.max, self.n_refused)
     }
@@ -184,18 +182,18 @@ impl<A> AccountLedger<A> {
         self.shares.get(&account).copied().unwrap_or_default()
     }
 
-    /// Returns the bytes that were ever given back.
+    /// Returns the total of bytes ever given back.
     pub(super) fn freed(&self) -> u64 {
         self.freed
     }
 
-    /// Tells whether anybody waits.
+    /// Returns `true` if an asker waits.
     pub(super) fn has_waiters(&self) -> bool {
         !self.queues.is_empty()
     }
 
-    /// Serves those that wait, as far as there is room. It looks at one of each account, and at those
-    /// behind the ones that it serves.
+    /// Serves waiting askers while there is room: the oldest of each account, then those behind
+    /// each one that is served.
     fn decide(&mut self) -> Vec<LedgerDecision<A>> {
         let mut decisions = Vec::new();
         let mut heads: BTreeSet<LedgerTicket> =
@@ -206,12 +204,12 @@ impl<A> AccountLedger<A> {
             let bound = self.bound(account, wanted);
             let is_possible = wanted <= bound;
             if is_possible && !self.take(account, wanted) {
-                // It is next, and what is given back is kept for it.
+                // This asker is next: bytes that are given back are reserved for it.
                 if bound == self.max {
                     break;
                 }
-                // It is one of an account that has much, and others are not to wait for it: only those
-                // of its account do, which are served in their order.
+                // Its account has much already, so askers of other accounts do not wait for it.
+                // Those of the same account do, and are served in order.
                 continue;
             }
             let Some(Waiting { asker, .. }) = self.leave(ticket) else { continue };
@@ -230,7 +228,7 @@ impl<A> AccountLedger<A> {
         decisions
     }
 
-    /// Returns the oldest of an account that wait.
+    /// Returns the oldest ticket of an account.
     fn head(&self, account: Option<Account>) -> Option<LedgerTicket> {
         let (number, _) = self.queues.get(&account)?.first_key_value()?;
         Some(LedgerTicket { number: *number, account })

@@ -9,22 +9,22 @@ use crate::{
     protocol::ndjson::{LineDecoder, NdjsonLine, OversizedLine},
 };
 
-/// Cuts a stream of bytes into lines. A line for which there is no memory is read to its end all the
-/// same, and not kept.
+/// A framer that cuts a stream of bytes into lines. A line without memory is read to its end and
+/// discarded.
 #[derive(Debug)]
 pub struct MeteredLines {
     lines: LineDecoder,
-    /// The bytes of the buffer beyond what every connection has.
+    /// The reservation for the buffer beyond the part that every connection has.
     held: MemoryReservation,
-    /// The reason why the line that is read now is not kept.
+    /// The reason why the current line is discarded.
     refused: Option<MemoryExhausted>,
     length_max: usize,
 }
 
-/// A line, or why there is none.
+/// A line, or the reason why it is missing.
 #[derive(Debug)]
 pub enum MeteredLine {
-    /// A line without its newline; never empty. Its bytes count for as long as they live.
+    /// A line without its newline; never empty. Its bytes count while they live.
     Whole(Bytes),
     /// A line longer than the limit.
     Oversized(OversizedLine),
@@ -38,7 +38,7 @@ impl MeteredLines {
         Self::counted_for(None, length_max)
     }
 
-    /// Returns a framer of the lines of a client, which count for its account.
+    /// Returns a framer for the lines of a client, which count for its account.
     pub fn of(account: Account, length_max: usize) -> Self {
         Self::counted_for(Some(account), length_max)
     }
@@ -53,7 +53,7 @@ impl MeteredLines {
         let buffer = self.lines.buffer();
         let (length, capacity) = (buffer.len(), buffer.capacity());
         if capacity - length < n_bytes / 4 {
-            // Twice as large each time, up to the longest line.
+            // The buffer doubles each time, up to the longest line.
             let doubled = (2 * length).min(self.length_max);
             let wanted = doubled.max(length) + n_bytes;
             let charge = if wanted > defaults::BUFFER_KEPT_BYTES + n_bytes { wanted } else { 0 };
@@ -70,13 +70,13 @@ impl MeteredLines {
         buffer
     }
 
-    /// Returns the next line that is complete, or `None` when more bytes are needed.
+    /// Returns the next complete line, or `None` if more bytes are needed.
     pub fn next_line(&mut self) -> Option<MeteredLine> {
         let line = self.lines.next_line();
         self.metered(line)
     }
 
-    /// Returns what is left when the stream has ended: a last line without its newline.
+    /// Returns the rest of a stream that has ended: a last line without its newline.
     pub fn last_line(&mut self) -> Option<MeteredLine> {
         let line = self.lines.last_line();
         self.metered(line)
@@ -84,7 +84,7 @@ impl MeteredLines {
 
     fn metered(&mut self, line: Option<NdjsonLine>) -> Option<MeteredLine> {
         let Some(line) = line else {
-            // A line beyond the limit is not kept, and neither is a small rest.
+            // A line beyond the limit is not kept, and a small remainder is not counted.
             if self.held.n_bytes() > 0
                 && self.lines.buffer().capacity() <= defaults::BUFFER_KEPT_BYTES
             {
@@ -100,7 +100,7 @@ impl MeteredLines {
             NdjsonLine::Whole(line) if line.len() < defaults::MEMORY_COUNTED_MIN => {
                 MeteredLine::Whole(line)
             }
-            // A large line has left the buffer to what comes after it.
+            // A large line leaves the buffer to the bytes that follow it.
             NdjsonLine::Whole(line) => match self.held.count(line.clone()) {
                 Ok(line) => MeteredLine::Whole(line),
                 Err(exhausted) => MeteredLine::Refused(OversizedLine::of(&line), exhausted),

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Returns a budget of its own for a test.
+/// Returns a separate budget for a test.
 fn budget(max: usize) -> &'static MemoryBudget {
     Box::leak(Box::new(MemoryBudget::new(max)))
 }
@@ -76,7 +76,7 @@ async fn a_grant_that_comes_too_late_is_given_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_stops_waiting_holds_up_nobody_behind_it() {
+async fn a_waiter_that_leaves_does_not_delay_the_waiters_behind_it() {
     let budget = budget(100);
     let _held = budget.try_reserve(60).expect("room");
     let mut large = Box::pin(budget.reserve(None, 50, 0));
@@ -120,7 +120,7 @@ impl ReclaimableMemory for Comfort {
 }
 
 #[test]
-fn what_is_kept_for_comfort_makes_room_before_anything_is_refused() {
+fn the_budget_reclaims_optional_memory_before_it_refuses_a_reservation() {
     let budget = budget(100);
     let held = Mutex::new(Some(budget.try_reserve(80).expect("room")));
     let comfort = Arc::new(Comfort { held, n_asked: AtomicUsize::new(0) });
@@ -134,7 +134,7 @@ fn what_is_kept_for_comfort_makes_room_before_anything_is_refused() {
 }
 
 #[test]
-fn what_is_kept_for_comfort_makes_room_for_an_answer_of_an_account_that_has_much() {
+fn the_budget_reclaims_optional_memory_for_an_answer_of_an_account_with_a_large_share() {
     const KIB: usize = 1 << 10;
     let budget = budget(100 * KIB);
     let held = Mutex::new(Some(budget.try_reserve(20 * KIB).expect("room")));
@@ -166,7 +166,7 @@ async fn a_larger_budget_lets_askers_in_at_once() {
 
 proptest! {
     #[test]
-    fn what_is_in_use_is_the_sum_of_the_reservations(
+    fn the_used_bytes_match_the_sum_of_the_reservations(
         steps in prop::collection::vec((0..5_usize, 0..200_usize), 0..60)
     ) {
         let budget = budget(1000);

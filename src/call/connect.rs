@@ -128,7 +128,8 @@ mod tests {
     };
 
     #[tokio::test(start_paused = true)]
-    async fn who_waits_for_room_until_its_time_is_over_is_told_so_and_no_server_is_blamed() {
+    async fn a_lease_that_times_out_waiting_for_room_reports_pool_exhaustion_and_faults_no_server()
+    {
         let (dialer, _announced) = InProcessLauncher::new().dialer();
         let server = |name| (ServerName::new(name).expect("a name"), Arc::new(declared(name)));
         let pool = Pool::new(

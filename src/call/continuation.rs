@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_has_failed_may_lead_to_another_request_as_well() {
+    async fn a_failed_request_may_also_lead_to_another_request() {
         let servers = InProcessLauncher::new();
         servers.of("a").set_behaviour(ServerBehaviour::Missing);
         let pool = pool(&servers);

@@ -148,32 +148,37 @@ impl Exchange {
             }
             _ => TranslatedResult::Final(answer),
         };
-        match (translated, self.client.era()) {
-            (TranslatedResult::Final(answer) | TranslatedResult::Task(answer), _) => {
-                Ok(Some(answer))
-            }
-            (TranslatedResult::Input(input), Some(Era::Modern)) => {
-                // A client gets only questions that it has declared support for.
-                if !self.client.can_be_asked(&input) {
-                    return Err(self.unanswered(InputRefusal::NoVisits));
-                }
-                let answer = Message::response(self.client_id(), &input.to_result());
-                Ok(Message::parse_own(answer).ok())
-            }
-            (TranslatedResult::Input(_), _) if !method::ASKING.contains(&method) => {
-                Err(self.unanswered(InputRefusal::OutOfPlace { method: method.to_owned() }))
-            }
-            (TranslatedResult::Input(input), _) => {
-                let is_empty = input.questions.is_empty();
-                let pause = if is_empty {
-                    self.crossing.poll.pause(fastrand::f64())
-                } else {
-                    Duration::ZERO
-                };
-                self.count_round()?;
-                self.inquire(input, pause, lease).map(|()| None)
-            }
+        match translated {
+            TranslatedResult::Final(answer) | TranslatedResult::Task(answer) => Ok(Some(answer)),
+            TranslatedResult::Input(input) => self.forward_questions(input, lease),
         }
+    }
+
+    /// Forwards the server's questions to the client. Returns the answer that carries them, or
+    /// `None` if the client is asked before the answer.
+    fn forward_questions(
+        &mut self,
+        input: InputRequired,
+        lease: ConnectionLease,
+    ) -> Result<Option<Message>, CallError> {
+        if self.client.era() == Some(Era::Modern) {
+            // A client gets only questions that it has declared support for.
+            if !self.client.can_be_asked(&input) {
+                return Err(self.unanswered(InputRefusal::NoVisits));
+            }
+            let answer = Message::response(self.client_id(), &input.to_result());
+            return Ok(Message::parse_own(answer).ok());
+        }
+        let method = self.request.method().unwrap_or_default();
+        if !method::ASKING.contains(&method) {
+            let method = method.to_owned();
+            return Err(self.unanswered(InputRefusal::OutOfPlace { method }));
+        }
+        let is_empty = input.questions.is_empty();
+        let pause =
+            if is_empty { self.crossing.poll.pause(fastrand::f64()) } else { Duration::ZERO };
+        self.count_round()?;
+        self.inquire(input, pause, lease).map(|()| None)
     }
 
     /// Returns a modern server's final answer to a call, as a finished task if the client has asked

@@ -2,18 +2,17 @@
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
-use futures_util::future::BoxFuture;
-use tokio::time::{self, Instant};
+use tokio::time::Instant;
 
 use crate::{
     budget::MemoryReservation,
-    compute_pool::{ComputeError, ComputePool},
-    connection::{CallEvent, ConnectionLimits, PendingRequest, SessionOwner, SideMessage},
+    compute_pool::ComputePool,
+    connection::{CallEvent, ConnectionLimits, SessionOwner, SideMessage},
     era::ClientEra,
     error_report::chain,
     holder::Holder,
     name::ServerName,
-    pool::{BreakerOpen, ConnectionLease, GatePass, OneShotClient, ServerSlot},
+    pool::{GatePass, OneShotClient, ServerSlot},
     protocol::{ByteChunks, Message, jsonrpc::MessagePart, payloads::method},
 };
 
@@ -25,8 +24,8 @@ mod error;
 mod failure_class;
 mod input_required;
 mod retry;
+mod stage;
 
-use connect::RequestConnection;
 pub use connect::{connect, connection};
 pub use continuation::{AttemptOutcome, CallContinuation, NextAction};
 use era_adapter::EraAdapter;
@@ -34,6 +33,7 @@ pub use error::CallError;
 pub use input_required::InputRefusal;
 use input_required::{InputExchange, InputStep};
 use retry::{RetryBudget, RetryKind};
+use stage::{Connected, Stage};
 
 /// One request and its answer, over as many connections as needed.
 ///
@@ -75,33 +75,6 @@ pub struct Exchange {
 
 /// A filter that changes an answer before the client gets it.
 type Sieve = Box<dyn FnOnce(Message) -> Message + Send + Sync>;
-
-/// The result of a computation, with its continuation and memory.
-type Computed =
-    Result<(MemoryReservation, Box<dyn CallContinuation>, AttemptOutcome), ComputeError>;
-
-enum Stage {
-    /// The breaker is open.
-    Tripped(BreakerOpen),
-    /// The attempt is stored here, so that a cancelled wait can continue.
-    Connecting(BoxFuture<'static, RequestConnection>),
-    /// There is a connection. The request is on its way once there is a call.
-    Connected(Connected),
-    /// The client must answer the server's questions first.
-    Asking(Box<InputExchange>, ConnectionLease),
-    /// The continuation processes the outcome.
-    Computing(BoxFuture<'static, Computed>),
-    /// The answer, which the client gets after its notifications.
-    Concluded(Message),
-    /// Nothing follows: the client has cancelled the request, or has got an error.
-    Over,
-}
-
-struct Connected {
-    // Before the lease, so that no request runs on a returned connection.
-    call: Option<PendingRequest>,
-    lease: ConnectionLease,
-}
 
 impl Exchange {
     /// Prepares to send a request of `client` to the server of `slot`. The first [`Exchange::next`]
@@ -204,7 +177,8 @@ impl Exchange {
         }
     }
 
-    /// Returns the next event, like [`PendingRequest::next`].
+    /// Returns the next event, like
+    /// [`PendingRequest::next`](crate::connection::PendingRequest::next).
     ///
     /// # Errors
     ///
@@ -255,27 +229,33 @@ impl Exchange {
                 Ok(aside) => return Ok(aside),
                 Err(error) => error,
             };
-            let loss = self.classify(&error);
-            if let Some(successor) = self.successor(&error, loss) {
-                tracing::debug!(mcp_server = %self.slot.name(), "request goes to the changed server");
-                // The old server's outcome says nothing about the new one.
-                self.permit = None;
-                self.slot = successor;
-                self.enter(self.limits_left());
-                continue;
+            if let Some(outcome) = self.recover(error) {
+                return outcome.map(CallEvent::Answer);
             }
-            let again = retry::decide(self.slot.declared().retry, loss, self.is_fresh);
-            let Some(stage) = again.and_then(|again| self.try_again(again)) else {
-                self.report(&error);
-                self.stage = Stage::Over;
-                match self.resolve_outcome(Err(error)) {
-                    Some(outcome) => return outcome.map(CallEvent::Answer),
-                    None => continue,
-                }
-            };
-            tracing::info!(mcp_server = %self.slot.name(), reason = %chain(&error), "request sent again");
-            self.stage = stage;
         }
+    }
+
+    /// Prepares another attempt after a failure. Without one, returns the outcome for the client,
+    /// or `None` if another step comes first.
+    fn recover(&mut self, error: CallError) -> Option<Result<Message, CallError>> {
+        let loss = self.classify(&error);
+        if let Some(successor) = self.successor(&error, loss) {
+            tracing::debug!(mcp_server = %self.slot.name(), "request goes to the changed server");
+            // The old server's outcome says nothing about the new one.
+            self.permit = None;
+            self.slot = successor;
+            self.enter(self.limits_left());
+            return None;
+        }
+        let again = retry::decide(self.slot.declared().retry, loss, self.is_fresh);
+        let Some(stage) = again.and_then(|again| self.try_again(again)) else {
+            self.report(&error);
+            self.stage = Stage::Over;
+            return self.resolve_outcome(Err(error));
+        };
+        tracing::info!(mcp_server = %self.slot.name(), reason = %chain(&error), "request sent again");
+        self.stage = stage;
+        None
     }
 
     /// Returns the first stage of another attempt, if the budget allows one.
@@ -287,98 +267,6 @@ impl Exchange {
         // No start is left for this request, but another client may have started the server.
         let lease = self.slot.ready(self.owner.as_ref())?;
         Some(Stage::Connected(Connected { call: None, lease }))
-    }
-
-    /// Continues to the next event on one connection, or to the error.
-    async fn advance(&mut self) -> Result<CallEvent, CallError> {
-        loop {
-            let Connected { call, lease } = match &mut self.stage {
-                Stage::Tripped(BreakerOpen { retry_in }) => {
-                    return Err(CallError::Tripped {
-                        server: self.slot.name().clone(),
-                        retry_in: *retry_in,
-                    });
-                }
-                Stage::Connecting(connecting) => {
-                    let RequestConnection { leased, n_starts } = connecting.await;
-                    self.left.started(n_starts);
-                    let lease = leased?;
-                    self.stage = Stage::Connected(Connected { call: None, lease });
-                    continue;
-                }
-                Stage::Connected(connected) => connected,
-                Stage::Asking(inquiry, _) => {
-                    match inquiry.next().await {
-                        Ok(InputStep::Ask(question)) => {
-                            self.has_begun = true;
-                            return Ok(SideMessage::Question(*question).into());
-                        }
-                        Ok(InputStep::Done) => self.resend(),
-                        Err(source) => {
-                            return Err(CallError::Unanswered {
-                                server: self.slot.name().clone(),
-                                source,
-                            });
-                        }
-                    }
-                    continue;
-                }
-                Stage::Computing(_) | Stage::Concluded(_) | Stage::Over => {
-                    return std::future::pending().await;
-                }
-            };
-            let came = match call {
-                Some(call) => call.next().await,
-                none => {
-                    let server = self.slot.name();
-                    let total = self.ends.saturating_duration_since(Instant::now());
-                    if total.is_zero() {
-                        return Err(era_adapter::too_late(server, self.limits));
-                    }
-                    let request = self
-                        .crossing
-                        .outgoing(&self.request, &self.client, &self.slot, &lease.connection)
-                        .map_err(|source| CallError::Untranslatable {
-                            server: server.clone(),
-                            source,
-                        })?;
-                    let limits = ConnectionLimits { total, ..self.limits };
-                    let sent = match self.client {
-                        ClientEra::Ourselves => {
-                            lease.connection.call_internal(self.holder, &request, limits).await
-                        }
-                        ClientEra::Legacy { .. } | ClientEra::Modern(_) => {
-                            lease.connection.call(self.holder, &request, limits).await
-                        }
-                    };
-                    match sent {
-                        Ok(sent) => {
-                            *none = Some(sent);
-                            continue;
-                        }
-                        Err(failure) => Err(failure),
-                    }
-                }
-            };
-            self.has_begun |= matches!(came, Ok(CallEvent::Aside(_)));
-            return came
-                .map_err(|source| CallError::Failed { server: self.slot.name().clone(), source });
-        }
-    }
-
-    /// Returns the first stage of a connection. A shared connection may be available at once.
-    /// Otherwise the wait starts after a `pause`.
-    fn connecting(&self, pause: Duration, limits: ConnectionLimits) -> Stage {
-        if pause.is_zero()
-            && let Some(lease) = self.slot.ready(self.owner.as_ref())
-        {
-            return Stage::Connected(Connected { call: None, lease });
-        }
-        let (slot, owner, holder) = (Arc::clone(&self.slot), self.owner.clone(), self.holder);
-        Stage::Connecting(Box::pin(async move {
-            time::sleep(pause).await;
-            connect::lease(&slot, holder, owner.as_ref(), limits).await
-        }))
     }
 
     fn time_left(&self) -> Duration {
@@ -428,7 +316,7 @@ impl Exchange {
     }
 
     /// Cancels the request because the client does not want the answer: see
-    /// [`PendingRequest::cancel`]. Nothing follows.
+    /// [`PendingRequest::cancel`](crate::connection::PendingRequest::cancel). Nothing follows.
     pub fn cancel(&mut self) {
         self.permit = None;
         let stage = std::mem::replace(&mut self.stage, Stage::Over);

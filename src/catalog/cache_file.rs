@@ -5,8 +5,8 @@
 //!  {"protocolVersion":"2025-11-25","profile":{…},"tools":[…],"prompts":[…]}
 //! ```
 //!
-//! The second part holds the items as the server wrote them. The file is not trusted: whoever wrote
-//! it, its content passes the same checks as a server's answer.
+//! The second part holds the items as the server wrote them. The file is not trusted: its content
+//! passes the same checks as a server's answer.
 
 use std::{
     collections::HashMap,
@@ -93,7 +93,7 @@ pub(super) fn write(server: &ServerName, known: &KnownLists) -> (Vec<u8>, Catalo
     let mut bytes = serde_json::to_vec(&header).unwrap_or_default();
     bytes.push(b'\n');
     bytes.extend_from_slice(body.as_bytes());
-    // The digest leaves out the header: the time of the read does not make the content another one.
+    // The digest leaves out the header: the time of the read is no part of the content.
     (bytes, digest)
 }
 

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn of_very_many_some_are_named_and_the_others_counted() {
+    fn the_report_names_some_of_very_many_changed_definitions_and_counts_the_rest() {
         let tools = |text: &str| {
             let tool = |number| json!({ "name": format!("t{number}"), "description": text, "inputSchema": { "type": "object" } });
             listing(&(0..100).map(tool).collect())

@@ -4,7 +4,7 @@
 //! ```text
 //!  connections ── announcements ──┬── anything else ─────────────────────────────▶ sessions
 //!                                 └── a list has changed ──▶ window ──▶ read ──┬──▶
-//!                                                                     another ─┘   as before: nothing
+//!                                                                     changed ─┘ same: nothing
 //! ```
 
 use std::{
@@ -34,9 +34,8 @@ use crate::{
 type Key = (ServerName, Option<u64>, ListKind, NoticeSource);
 
 impl Catalog {
-    /// Forwards notifications that belong to no request, until `stop`. A `list_changed` is
-    /// forwarded only if the list differs from the one that clients know. `limits` returns the
-    /// current limits.
+    /// Forwards notifications that belong to no request, until `stop`. Forwards `list_changed` only
+    /// if clients know another list. `limits` returns the current limits of a request.
     ///
     /// # Cancel safety
     ///
@@ -132,8 +131,8 @@ impl Catalog {
             let reading =
                 timeout(defaults::LIST_PATIENCE, self.listing(&slot, list, owner, limits));
             let reason = match reading.await {
-                // The reader of a changed list sends the notice, unless clients were shown that
-                // list before.
+                // The reader of a changed list sends the notice, unless clients have seen that
+                // list.
                 Ok(Ok(listing)) => {
                     if entry.show(&listing) {
                         say();

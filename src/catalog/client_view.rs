@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_at_a_list_shows_it_to_nobody() {
+    fn comparing_a_list_does_not_count_as_showing_it_to_a_client() {
         let mut shown = ClientView::default();
         assert!(!shown.compare(&listing(&["a"])));
         assert_eq!(shown, ClientView::Nothing);
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_shown_nothing_is_told_nothing_and_who_knows_the_list_neither() {
+    fn a_client_that_reads_a_list_is_notified_only_if_the_list_changed_since_it_was_shown() {
         let mut shown = ClientView::default();
         assert!(!shown.list(&listing(&["a"])));
         assert!(!shown.list(&listing(&["a"])));

@@ -24,7 +24,7 @@ use crate::{
 /// The suffix of the file names.
 const SUFFIX: &str = ".catalog";
 
-/// The directory of the disk cache.
+/// The disk cache in one directory, or none.
 #[derive(Debug, Default)]
 pub struct DiskCache {
     directory: Option<PathBuf>,

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_is_bounded() {
+    fn the_number_of_remembered_findings_is_bounded() {
         let findings = CatalogFindings::default();
         let tools: Vec<_> = (0..2 * defaults::FINDINGS_MAX)
             .map(|n| serde_json::json!({ "name": format!("tool_{n}") }))

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_server_says_takes_the_place_of_what_the_disk_had() {
+    fn a_list_read_from_the_server_replaces_the_list_from_the_disk() {
         let mut known = cached(&["a"]);
         let later = NOW + Duration::from_secs(1);
         assert_eq!(

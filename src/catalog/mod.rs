@@ -1,8 +1,8 @@
-//! What all servers offer, as one list: tools, prompts, resources.
+//! The catalog: the tools, prompts and resources of all servers.
 //!
-//! Each server's list is read once per connection and kept until the server announces a change; one
-//! that would not announce it is read again after a while, when somebody uses the list. It is
-//! compared with what clients know then, so that they hear of it only if it is another one.
+//! Each list is read once per connection and kept until its server announces a change. A list whose
+//! server announces no changes is read again after a while, when it is used. Clients are notified
+//! only if a list differs from the one that they know.
 //!
 //! ```text
 //!  connections ── a list ──▶ entry ──▶ shelf ──┬──▶ snapshot ──▶ search, describe
@@ -11,10 +11,9 @@
 //!                       views: merged lists
 //! ```
 //!
-//! What is known of a server outlives its connection ([`CatalogSnapshot`]), and the process on the disk
-//! ([`DiskCache`]), so that lists and searches are answered without a server that runs. The server has
-//! the last word: when it is there again its lists are read, and clients that were shown others are
-//! told.
+//! What is known of a server outlives its connection ([`CatalogSnapshot`]) and, on the disk, the
+//! process ([`DiskCache`]). So lists and searches work while the server is not running. Its lists
+//! are read again when it connects; clients that were shown others are notified.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -78,7 +77,7 @@ use publisher::SnapshotPublisher;
 pub use snapshot::{CatalogSnapshot, KnownServer};
 use store::CatalogStore;
 
-/// One server's list.
+/// The items of one list of one server.
 pub type Listing = Arc<Vec<ListItem>>;
 
 /// The lists of all servers.
@@ -87,18 +86,18 @@ pub struct Catalog {
     pool: Arc<Pool>,
     sessions: Arc<SessionRegistry>,
     tasks: TaskTracker,
-    /// What clients are to hear.
+    /// The notices for clients.
     told: mpsc::Sender<Announcement>,
     entries: Mutex<HashMap<Key, Arc<ListEntry>>>,
     records: Arc<ConnectAttempts>,
     findings: Arc<CatalogFindings>,
-    /// What is known of each server, connected or not.
+    /// The profile and lists of each server, connected or not.
     shelf: Arc<CatalogStore>,
     publisher: Arc<SnapshotPublisher>,
     store: Arc<DiskCache>,
-    /// For whom lists are read where each client has a connection of its own.
+    /// The owner that lists are read for where each client has its own connection.
     onlooker: SessionOwner,
-    /// Told when somebody uses what is known.
+    /// Notified when the catalog is used.
     used: Notify,
     /// A client or an operator has searched the catalog.
     is_searched: AtomicBool,
@@ -108,7 +107,7 @@ pub struct Catalog {
     redeclared: Notify,
 }
 
-/// Which list: of a client's own connection, where the server has one for each.
+/// The key of a list; `owner` is set where the server has a connection for each client.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
     server: ServerName,
@@ -117,8 +116,8 @@ struct Key {
 }
 
 impl Catalog {
-    /// Returns an empty catalog of the servers in `pool`, which is kept in `store`; its reads are
-    /// owned by `tasks`. What `sessions` are to hear goes to `told`.
+    /// Returns an empty catalog of the servers in `pool`, cached in `store`. Its reads run on
+    /// `tasks`; notices for `sessions` go to `told`.
     pub fn new(
         pool: Arc<Pool>,
         sessions: Arc<SessionRegistry>,
@@ -149,27 +148,26 @@ impl Catalog {
         }
     }
 
-    /// Returns everything that is known at this moment of what servers offer. No server is connected
-    /// for it.
+    /// Returns a snapshot of everything known at this moment. Connects no server.
     ///
     /// # Cancel safety
     ///
-    /// Safe.
+    /// Cancel safe.
     pub async fn snapshot(&self) -> Arc<CatalogSnapshot> {
         self.is_searched.store(true, Ordering::Relaxed);
         self.used.notify_one();
         self.publisher.snapshot().await
     }
 
-    /// Returns one server's list. However many ask at a time, it is read once.
+    /// Returns one server's list. Concurrent callers share one read.
     ///
     /// # Errors
     ///
-    /// [`CallError`] when the server cannot be connected or does not answer with a list.
+    /// [`CallError`] if the server cannot be connected or does not answer with a list.
     ///
     /// # Cancel safety
     ///
-    /// Safe: the read goes on for the others.
+    /// Cancel safe: the read continues for other callers.
     pub async fn listing(
         &self,
         slot: &Arc<ServerSlot>,
@@ -186,13 +184,13 @@ impl Catalog {
                     return Ok(listing);
                 }
                 Err(UnreadList { error, reason: FetchReason::Asked }) => return Err(error),
-                // It was not tried in earnest.
+                // That read did not connect or retry: read again.
                 Err(UnreadList { reason: FetchReason::There, .. }) => {}
             }
         }
     }
 
-    /// Returns one server's list, or joins whoever reads it, whatever their reason.
+    /// Returns one server's list, or joins the read in progress, whatever its reason.
     async fn read(
         &self,
         slot: &Arc<ServerSlot>,
@@ -219,7 +217,7 @@ impl Catalog {
             if let Some((shelf, name, declared)) = shelf {
                 let old = shelf.learn((&name, declared), list, &listing, connection.profile());
                 if let Some(old) = old {
-                    // A list may be long.
+                    // The comparison of long lists would block.
                     let (new, list) = (Arc::clone(&listing), list.method());
                     drop(tasks.spawn_blocking(move || {
                         changed_definitions::log_changes(&name, list, &old, &new);
@@ -238,18 +236,18 @@ impl Catalog {
         })
     }
 
-    /// Tells clients that a list is not the one that they know.
+    /// Notifies clients that a list differs from the one that they know.
     fn tell_changed(&self, slot: &ServerSlot, list: ListKind, owner: Option<&SessionOwner>) {
         changes::try_send(&self.told, news(slot, list, owner));
     }
 
-    /// Has tools found as is declared: by which words mean the same here, and by whose vectors.
+    /// Sets the synonyms and the embedding endpoint of the tool search.
     pub fn search_with(&self, declared: &SearchConfig) {
         self.publisher.search_with(&declared.synonyms);
         self.publisher.embed_with(declared.embedding.as_ref(), self.store.directory());
     }
 
-    /// Returns who makes vectors of texts, if anybody does.
+    /// Returns the embedder, if one is configured.
     pub fn embedder(&self) -> Option<Arc<Embedder>> {
         self.publisher.embedder()
     }
@@ -259,12 +257,12 @@ impl Catalog {
         self.findings.quarantined_of(|server| self.pool.slot(server.as_str()).is_some())
     }
 
-    /// Takes note of items that are called the same in a merged list.
+    /// Records name collisions in a merged list.
     pub fn collided(&self, found: impl IntoIterator<Item = NameCollision>) {
         self.findings.collided(found);
     }
 
-    /// Returns the items that are called the same in a merged list, as far as lists were read.
+    /// Returns the name collisions in the merged lists that were read.
     pub fn collisions(&self) -> Vec<NameCollision> {
         if !self.findings.has_collisions() {
             return Vec::new();
@@ -289,15 +287,15 @@ impl Catalog {
         })
     }
 
-    /// Notes that a client was told of a server what may be wrong, so that it is told again when the
-    /// lists are there.
+    /// Records that a client was told something about a server that may be wrong, so that it is
+    /// notified once the lists are read.
     pub fn mark_stale(&self, slot: &ServerSlot, owner: Option<&SessionOwner>) {
         for list in [ListKind::Tools, ListKind::Prompts, ListKind::Resources] {
             self.entry(slot, list, owner).mark_stale();
         }
     }
 
-    /// Returns the tools and prompts that are known, with their servers.
+    /// Returns the known tools and prompts, with their servers.
     pub fn known(&self) -> Vec<(ServerName, String)> {
         let mut known = BTreeSet::new();
         let mut add = |server: &ServerName, listing: Listing| {
@@ -315,8 +313,8 @@ impl Catalog {
         known.into_iter().collect()
     }
 
-    /// Returns where a list of `slot` that is read for `owner` is taken note of, if it says something
-    /// about the server and not only about one client.
+    /// Returns where to record a list of `slot` that is read for `owner`; `None` if it says
+    /// something about one client only.
     fn shelf_for(
         &self,
         slot: &Arc<ServerSlot>,
@@ -329,7 +327,7 @@ impl Catalog {
         (is_everybodys && is_declared()).then(noted)
     }
 
-    /// Returns a list as it was read last, on a connection or before there was one.
+    /// Returns a list as it was last read, on a connection or from the disk.
     fn last(&self, key: &Key, entry: &ListEntry) -> Option<Listing> {
         entry.last().or_else(|| self.shelf.listing(&key.server, key.list))
     }
@@ -350,7 +348,7 @@ impl Catalog {
         if let Some(entry) = entries.get(&key) {
             return Arc::clone(entry);
         }
-        // Clients that have gone have left theirs behind.
+        // Removes the entries of clients that have gone.
         entries.retain(|key, entry| key.owner.is_none() || entry.is_current());
         let entry = ListEntry::new(list, owner.filter(|_| slot.is_per_session()).cloned());
         entries.insert(key, Arc::clone(&entry));
@@ -363,7 +361,7 @@ impl Catalog {
     }
 }
 
-/// Returns the notice that a list of `slot` is another one, for whoever sees it.
+/// Returns the notice that a list of `slot` has changed, for all clients that see it.
 fn news(slot: &ServerSlot, list: ListKind, owner: Option<&SessionOwner>) -> Announcement {
     let owner = owner.filter(|_| slot.is_per_session()).cloned();
     Announcement::of_change(slot.name().clone(), owner, list)

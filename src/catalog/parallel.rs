@@ -1,10 +1,10 @@
-//! Work on many things at once, where the one who waits for it may block.
+//! A parallel map over a slice, for callers that may block.
 
 use std::{num::NonZero, panic, thread};
 
 use crate::config::defaults::START_THREADS_MAX;
 
-/// Returns what `of` makes of each item, in their order.
+/// Returns the results of `of` for all items, in their order.
 pub(super) fn map<T: Sync, R: Send>(items: &[T], of: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let n_threads = thread::available_parallelism().map_or(1, NonZero::get);
     let share = items.len().div_ceil(n_threads.min(START_THREADS_MAX));

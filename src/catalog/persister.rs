@@ -1,5 +1,5 @@
-//! Keeps the disk in line with what is known, and the snapshot: one write at a time, each server at
-//! most once in [`defaults::CACHE_WRITE_PAUSE`], and not on the loops of the runtime.
+//! The task that keeps the disk cache and the snapshot current. It writes one file at a time, each
+//! server's at most once per [`defaults::CACHE_WRITE_PAUSE`], off the event loops.
 
 use std::sync::Arc;
 
@@ -20,15 +20,15 @@ use crate::{
 };
 
 impl Catalog {
-    /// Takes what the disk knows of the declared servers, for at most
-    /// [`defaults::CACHE_READ_PATIENCE`]; a disk that takes longer is not waited for.
+    /// Reads the cached lists of the declared servers. Waits at most
+    /// [`defaults::CACHE_READ_PATIENCE`] for the disk.
     ///
     /// # Cancel safety
     ///
-    /// Safe: what is being read is taken when it is there.
+    /// Cancel safe: lists that are being read are still taken over.
     pub async fn restore(&self) {
         let store = Arc::clone(&self.store);
-        // There will be an index soon. Without cached lists, nothing needs the thesaurus yet.
+        // An index follows soon. Without cached lists, nothing needs the thesaurus yet.
         if store.has_files() {
             drop(self.tasks.spawn_blocking(Thesaurus::embedded));
         }
@@ -41,12 +41,12 @@ impl Catalog {
         self.publisher.renew();
     }
 
-    /// Writes to the disk what has changed, and has a snapshot made of it, until `stop`; then all that is
-    /// known, as [`Catalog::save`] does: whatever is still waited for may be cut short.
+    /// Writes changes to the disk and renews the snapshot, until `stop`; then runs
+    /// [`Catalog::save`] at once.
     ///
     /// # Cancel safety
     ///
-    /// Dropped halfway, what has changed last is not on the disk.
+    /// The last changes may be missing on the disk.
     pub async fn run_persister(&self, stop: CancellationToken) {
         loop {
             tokio::select! {
@@ -54,25 +54,25 @@ impl Catalog {
                 () = self.shelf.changed() => {}
             }
             self.publisher.renew();
-            // The lists of a server come one after the other.
+            // The lists of one server arrive one after the other.
             let _or_stopped = time::timeout(defaults::CACHE_WRITE_WINDOW, stop.cancelled()).await;
             self.tend(Some(Instant::now())).await;
             self.publisher.renew();
         }
     }
 
-    /// Writes all that is known to the disk.
+    /// Writes all unsaved changes to the disk.
     ///
     /// # Cancel safety
     ///
-    /// As [`Catalog::run_persister`].
+    /// As for [`Catalog::run_persister`].
     pub async fn save(&self) {
         self.tend(None).await;
         self.publisher.renew();
     }
 
-    /// Forgets what was known of servers that are gone or declared another way, and has the disk
-    /// looked at for what it knows of those that are there now.
+    /// Forgets servers that were removed or whose declaration changed, and schedules a read of the
+    /// cache for the servers that were added or changed.
     pub(super) fn redeclare(&self, diff: &ServerDiff) {
         for server in &diff.removed {
             self.shelf.forget(server);
@@ -87,7 +87,7 @@ impl Catalog {
         self.shelf.mark_unread(diff.added.iter().chain(&diff.changed).cloned());
     }
 
-    /// Does what is to be done on the disk, as [`CatalogStore::chores`] says.
+    /// Does the disk work that [`CatalogStore::chores`] returns.
     async fn tend(&self, now: Option<Instant>) {
         let CacheChores { unsaved, confirmed, sought } = self.shelf.chores(now);
         let sought: Vec<_> = sought
@@ -121,7 +121,7 @@ impl Catalog {
 }
 
 fn save(store: &DiskCache, shelf: &CatalogStore, server: &ServerName) {
-    // Gone with a reload meanwhile.
+    // A reload may have removed it meanwhile.
     let Some(known) = shelf.known(server) else { return };
     if let Some(digest) = store.write(server, &known) {
         shelf.saved(server, digest);

@@ -1,7 +1,7 @@
-//! Priming: metamcp connects each server with an unknown list and reads its lists, before a client asks.
+//! The priming of servers: metamcp connects those with unknown lists before a client asks.
 //!
-//! The first client after an installation then sees the same lists as every later one. Priming tries
-//! each declaration of a server once; the first request for a failed server tries it again.
+//! The first client after an installation then sees the same lists as every later one. Priming
+//! tries each declaration of a server once; the first request for a failed server tries it again.
 
 use std::{
     collections::HashMap,
@@ -34,14 +34,14 @@ impl Catalog {
         self.is_primed.load(Ordering::Relaxed)
     }
 
-    /// Primes servers until `stop`, at most [`defaults::PRIMED_AT_ONCE`] at a time. `limits` returns the
-    /// limits of a request at that moment.
+    /// Primes servers until `stop`, at most [`defaults::PRIMED_AT_ONCE`] at a time. `limits`
+    /// returns the current limits of a request.
     ///
     /// Priming evicts no connection, and a failure does not count for the breaker.
     ///
     /// # Cancel safety
     ///
-    /// Safe: a dial in progress continues.
+    /// Cancel safe: a connection attempt in progress continues.
     pub async fn prime(&self, limits: impl Fn() -> ConnectionLimits, stop: CancellationToken) {
         let mut tried = HashMap::<ServerName, CatalogDigest>::new();
         let mut primings = FuturesUnordered::new();
@@ -50,7 +50,7 @@ impl Catalog {
             while primings.len() < defaults::PRIMED_AT_ONCE
                 && let Some(slot) = self.unprimed(&tried)
             {
-                // A server that is being primed may not hold its place in the pool yet.
+                // A server that is being primed may not hold its permit yet.
                 is_crowded = self.pool.n_free() <= primings.len();
                 if is_crowded {
                     break;
@@ -112,7 +112,7 @@ impl Catalog {
             }
         }
         drop(held);
-        // The connection of a server with `sharing = "session"` is of no use to a client.
+        // No client can use the connection of a server with `sharing = "session"`.
         if slot.is_per_session() || !self.pool.has_room_for_all() {
             slot.close_idle(owner);
         }

@@ -1,5 +1,5 @@
-//! Makes another snapshot when something has changed: away from the loops of the runtime, one at a
-//! time, and whoever asks meanwhile waits for the same.
+//! The publisher of snapshots. It makes one at a time, off the event loops; concurrent callers wait
+//! for the same one.
 
 use std::{path::Path, sync::Arc};
 
@@ -18,7 +18,7 @@ use crate::{
     single_flight::{FlightWaiter, SingleFlight},
 };
 
-/// Who makes snapshots, and the last one.
+/// The publisher, with the last snapshot.
 #[derive(Debug)]
 pub(super) struct SnapshotPublisher {
     shelf: Arc<CatalogStore>,
@@ -26,12 +26,12 @@ pub(super) struct SnapshotPublisher {
     current: ArcSwap<CatalogSnapshot>,
     vocabulary: ArcSwap<SynonymTable>,
     embedded: ArcSwap<Embedded>,
-    /// Each says whether it was made.
+    /// The outcome of a build: `false` if it failed.
     builds: Arc<SingleFlight<bool>>,
 }
 
 impl SnapshotPublisher {
-    /// Returns one with an empty snapshot.
+    /// Returns a publisher with an empty snapshot.
     pub(super) fn new(shelf: Arc<CatalogStore>, tasks: TaskTracker) -> Arc<Self> {
         let vocabulary = Arc::new(SynonymTable::of(&[]));
         let current = ArcSwap::from_pointee(CatalogSnapshot::empty(&vocabulary));
@@ -40,18 +40,18 @@ impl SnapshotPublisher {
         Arc::new(Self { shelf, tasks, current, vocabulary, embedded, builds })
     }
 
-    /// Returns a snapshot of everything that is known at this moment, or the last one where making
-    /// it takes too long. The first is waited for longer: before it there is none to use.
+    /// Returns a snapshot of everything known at this moment, or the last one if the build takes
+    /// too long. The first build is waited for longer, since nothing precedes it.
     ///
     /// # Cancel safety
     ///
-    /// Safe: it is made for the others.
+    /// Cancel safe: the build continues for other callers.
     pub(super) async fn snapshot(self: &Arc<Self>) -> Arc<CatalogSnapshot> {
         let wanted = self.shelf.revision();
         let made = async {
-            // One that is under way may have begun before the last change.
+            // The build in progress may have begun before the last change.
             while self.current.load().revision < wanted {
-                // What panics once is not tried for each who asks until its patience is over.
+                // After a panic, callers do not retry until their patience is over.
                 if self.build().outcome().await != Some(true) {
                     return;
                 }
@@ -66,13 +66,13 @@ impl SnapshotPublisher {
         }
         let current = self.current.load_full();
         if current.vectors != self.embedded.load().version() {
-            // Vectors that have come meanwhile are worth no wait.
+            // New vectors are not worth a wait.
             drop(self.build());
         }
         current
     }
 
-    /// Has tools found by groups of words that mean the same here, too.
+    /// Adds declared groups of synonyms to the search.
     pub(super) fn search_with(&self, synonyms: &[Vec<String>]) {
         if !self.vocabulary.load().has_groups(synonyms) {
             self.vocabulary.store(Arc::new(SynonymTable::of(synonyms)));
@@ -80,7 +80,7 @@ impl SnapshotPublisher {
         }
     }
 
-    /// Has vectors of texts made as is declared, or by nobody.
+    /// Sets the embedding endpoint, or none.
     pub(super) fn embed_with(&self, declared: Option<&EmbeddingConfig>, directory: Option<&Path>) {
         let last = self.embedded.load();
         if last.declared.as_ref() == declared {
@@ -99,12 +99,12 @@ impl SnapshotPublisher {
         self.embedded.store(Arc::new(Embedded { declared, embedder, epoch }));
     }
 
-    /// Returns who makes vectors of texts.
+    /// Returns the embedder, if one is configured.
     pub(super) fn embedder(&self) -> Option<Arc<Embedder>> {
         self.embedded.load().embedder.clone()
     }
 
-    /// Begins to make a snapshot of what is known, unless one is being made.
+    /// Starts the build of a snapshot if something has changed, unless one is in progress.
     pub(super) fn renew(self: &Arc<Self>) {
         if self.current.load().revision < self.shelf.revision() {
             drop(self.build());
@@ -135,19 +135,19 @@ impl SnapshotPublisher {
     }
 }
 
-/// Who makes vectors of texts now.
+/// The current source of vectors.
 #[derive(Debug, Default)]
 struct Embedded {
     declared: Option<EmbeddingConfig>,
     embedder: Option<Arc<Embedder>>,
-    /// How many there were before.
+    /// The number of earlier configurations.
     epoch: u64,
 }
 
 impl SnapshotVectors for Embedded {
     fn version(&self) -> u64 {
         let changes = |embedder: &Arc<Embedder>| *embedder.changes().borrow();
-        // No embedder learns that often.
+        // No embedder reaches 2^32 changes.
         self.embedder.as_ref().map_or(0, |found| (self.epoch << 32) + changes(found))
     }
 

@@ -1,9 +1,9 @@
-//! When a list is read that nobody asks for: when its server is there anew, and when somebody uses
-//! what is known of it and its server would not have said that it has changed.
+//! Background reads of lists: when a server has connected, and when a list is used whose server
+//! announces no changes.
 //!
-//! Whoever had it connected, the connection is there, and asking it costs little. A list that was
-//! only known from the disk, or from the last connection, is compared so with what clients know.
-//! Without use nothing is asked, so that a server that nobody uses is put away in its time.
+//! A read on an existing connection costs little. It compares a list from the disk or from an
+//! earlier connection with the server's present one. Without use nothing is read, so that the idle
+//! timeout of an unused server expires.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -30,7 +30,7 @@ use crate::{
     protocol::list_page::ListKind,
 };
 
-/// A list that is to be read.
+/// A list to be read.
 pub(super) struct DueRefresh {
     pub(super) slot: Arc<ServerSlot>,
     pub(super) list: ListKind,
@@ -38,16 +38,16 @@ pub(super) struct DueRefresh {
 }
 
 impl Catalog {
-    /// Reads the lists of servers that are there anew, until `stop`. `limits` are those of a request
-    /// at that moment.
+    /// Reads the lists of newly connected servers, until `stop`. `limits` returns the current
+    /// limits of a request.
     ///
     /// # Cancel safety
     ///
-    /// Safe: a read that is under way goes on.
+    /// Cancel safe: a read in progress continues.
     pub async fn follow(&self, limits: impl Fn() -> ConnectionLimits, stop: CancellationToken) {
         let mut reads = FuturesUnordered::<BoxFuture<'_, (Key, bool)>>::new();
         let mut reading = HashSet::<Key>::new();
-        // A server that ends at such a question is not to be asked it at each start.
+        // A server that crashes on such a request must not receive it at each start.
         let mut pauses = HashMap::<Key, Instant>::new();
         let mut looks_from = Instant::now();
         let mut is_over = false;
@@ -59,7 +59,7 @@ impl Catalog {
             let servers = tokio::select! {
                 () = stop.cancelled(), if !is_over => {
                     is_over = true;
-                    // What has just been connected is read as well.
+                    // Servers that have just connected are read as well.
                     self.pool.arrived().now_or_never().unwrap_or_default()
                 }
                 servers = self.pool.arrived(), if !is_over => servers,
@@ -74,7 +74,7 @@ impl Catalog {
                     }
                     continue;
                 }
-                // The stop is on, and nothing is read any more.
+                // Stopped, and all reads have ended.
                 else => return,
             };
             let now = Instant::now();
@@ -90,7 +90,7 @@ impl Catalog {
         }
     }
 
-    /// Reads a list that is due, and tells whether it could be read.
+    /// Reads a list that is due. Returns whether that succeeded.
     pub(super) async fn read_due(&self, due: DueRefresh, limits: ConnectionLimits) -> bool {
         let DueRefresh { slot, list, owner } = due;
         let read = self.read(&slot, list, owner.as_ref(), limits, FetchReason::There).await;
@@ -103,8 +103,8 @@ impl Catalog {
         read.is_ok()
     }
 
-    /// Returns the lists of `servers` that are to be read: the tools, what clients were shown, what was
-    /// known before, and where lists are read ahead, all that the server has.
+    /// Returns the lists of `servers` that are due: the tools, lists that clients were shown or
+    /// that were known before, and with `catalog.prime` all lists that the server has.
     fn due(&self, servers: &BTreeSet<ServerName>) -> Vec<DueRefresh> {
         let slots = servers.iter().filter_map(|server| self.pool.slot(server.as_str()));
         let mut due = Vec::new();
@@ -133,7 +133,7 @@ impl Catalog {
         due
     }
 
-    /// Returns the lists that clients with a connection of their own were shown before they had it.
+    /// Returns the lists that clients with their own connection were shown before they had it.
     fn shown_to_owners(&self, slot: &Arc<ServerSlot>) -> Vec<DueRefresh> {
         let entries = self.entries();
         let shown = entries.iter().filter(|(key, entry)| {
@@ -148,7 +148,7 @@ impl Catalog {
         due.collect()
     }
 
-    /// Tells whether there is a connection, and the list of it was not read yet, or too long ago.
+    /// Returns whether the server is connected and the list is unread or out of date.
     fn is_due(&self, slot: &ServerSlot, list: ListKind, owner: Option<&SessionOwner>) -> bool {
         let is_there = slot.live(owner).is_some();
         if !is_there || self.entry(slot, list, owner).current(slot, owner).is_some() {
@@ -160,13 +160,13 @@ impl Catalog {
         let is_old = |known: KnownList| {
             known.source == KnownSource::Cache || age(known.read) > defaults::REFRESH_AFTER
         };
-        // Where each request may have a connection of its own, not with each of them.
+        // Where requests may have their own connections, not on each of them.
         !is_short_lived || self.shelf.reading(slot.name(), list).is_some_and(is_old)
     }
 }
 
 fn age(read: SystemTime) -> Duration {
-    // A clock that was set back makes nothing old.
+    // If the clock was set back, nothing is old.
     read.elapsed().unwrap_or_default()
 }
 

@@ -1,4 +1,4 @@
-//! What the disk has of servers that are not there: by it they are found, and it is shown to nobody.
+//! Cached tools of servers that are not in use: found by provisioning, shown to no client.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use crate::{
 };
 
 impl Catalog {
-    /// Returns the tools that servers had in an earlier run, as far as the disk has them: for each
-    /// server of `declared` that has any, the position and the tools. A disk that takes longer than
-    /// [`defaults::CACHE_READ_PATIENCE`] has none.
+    /// Returns the tools that servers had in an earlier run, from the disk: for each server in
+    /// `declared` that has any, its position and its tools. Returns nothing if the disk takes
+    /// longer than [`defaults::CACHE_READ_PATIENCE`].
     ///
     /// # Cancel safety
     ///
-    /// Safe: nothing is kept.
+    /// Cancel safe: nothing is kept.
     pub async fn remembered(
         &self,
         declared: Vec<(ServerName, Arc<ServerConfig>)>,

@@ -1,4 +1,4 @@
-//! Which server has a resource, where several may.
+//! The route from a resource URI to the server that has the resource.
 
 use std::{cmp::Reverse, sync::Arc};
 
@@ -12,14 +12,14 @@ use crate::{
 
 impl Catalog {
     /// Returns the server that has the resource `uri`: one that lists it, else the one whose
-    /// template begins most like it.
+    /// template has the longest literal beginning in common with it.
     ///
-    /// Lists that were read before are looked at first, so that a slow server does not hold up
-    /// the resources of others.
+    /// Lists that are already known come first, so that a slow server does not delay the resources
+    /// of others.
     ///
     /// # Cancel safety
     ///
-    /// Safe.
+    /// Cancel safe.
     pub async fn server_of_resource(
         &self,
         uri: &str,
@@ -29,7 +29,7 @@ impl Catalog {
         let known = |list| self.known_now(list, owner);
         let found = listed(&known(ListKind::Resources), uri)
             .or_else(|| templated(&known(ListKind::ResourceTemplates), uri));
-        // One that had the resource before may have it still, and comes first then.
+        // A server that had the resource before may still have it, and takes precedence.
         if let Some(found) = found
             && !self.had_before(ListKind::Resources, owner, uri, &found)
         {
@@ -41,12 +41,12 @@ impl Catalog {
         templated(&self.all(ListKind::ResourceTemplates, owner, limits).await, uri)
     }
 
-    /// Returns the server that a completion for the resource or template `uri` is asked of: one that
-    /// has exactly this template, else that of the resource.
+    /// Returns the server for a completion of the resource or template `uri`: one that has exactly
+    /// this template, else the server of the resource.
     ///
     /// # Cancel safety
     ///
-    /// Safe.
+    /// Cancel safe.
     pub async fn server_of_template(
         &self,
         uri: &str,
@@ -65,12 +65,12 @@ impl Catalog {
         self.server_of_resource(uri, owner, limits).await
     }
 
-    /// Tells whether the server of `slot` lists the resource or template `uri`, or has a template for it. Its lists
-    /// are read if they are not known.
+    /// Returns whether the server of `slot` lists `uri` or has a template for it. Reads its lists
+    /// if they are not known.
     ///
     /// # Cancel safety
     ///
-    /// Safe.
+    /// Cancel safe.
     pub async fn has_resource(
         &self,
         slot: &Arc<ServerSlot>,
@@ -89,8 +89,7 @@ impl Catalog {
         false
     }
 
-    /// Returns the lists that were read and are current, and those that are known of servers that are
-    /// not connected.
+    /// Returns the lists that are current, and the known lists of servers without a connection.
     fn known_now(
         &self,
         list: ListKind,
@@ -107,8 +106,8 @@ impl Catalog {
         kept.collect()
     }
 
-    /// Tells whether a server whose name comes before that of `found` had `uri` in its list when
-    /// that was read last, and its list is to be read again.
+    /// Returns whether a server that precedes `found` by name listed `uri` at its last read, and
+    /// has a list that is no longer current.
     fn had_before(
         &self,
         list: ListKind,
@@ -133,7 +132,7 @@ fn listed(listings: &[(ServerName, Listing)], uri: &str) -> Option<ServerName> {
     listings.iter().find(|(_, listing)| lists_it(listing)).map(|(server, _)| server.clone())
 }
 
-/// Returns the server with the template that begins most like `uri`.
+/// Returns the server whose template has the longest literal beginning in common with `uri`.
 fn templated(listings: &[(ServerName, Listing)], uri: &str) -> Option<ServerName> {
     let matches = listings.iter().flat_map(|(server, listing)| {
         listing.iter().filter_map(move |item| {
@@ -143,6 +142,6 @@ fn templated(listings: &[(ServerName, Listing)], uri: &str) -> Option<ServerName
             is_like.then_some((literal.len(), server))
         })
     });
-    // Of two that are as like, the first one.
+    // Of equally long ones, the first.
     matches.min_by_key(|(length, _)| Reverse(*length)).map(|(_, server)| server.clone())
 }

@@ -1,4 +1,4 @@
-//! A server's own list on its way to a client: what that would choke on is cut out.
+//! The removal of items that clients would reject from a server's own list.
 
 use std::sync::Arc;
 
@@ -14,10 +14,9 @@ use crate::{
 };
 
 impl Catalog {
-    /// Returns what is to be done with the answer of a server to a client's own list request: items
-    /// that the client would choke on are cut out. An answer without such items stays as it is.
-    /// So are tools for pages where the client `shows_pages` not. `is_first` tells whether the first page
-    /// was asked for.
+    /// Returns the function that removes two kinds of items from a server's list: those that the
+    /// client would reject, and, unless it `shows_pages`, tools for app pages only. Other answers
+    /// pass unchanged. `is_first` means that the client asked for the first page.
     pub fn sieve(
         &self,
         slot: &ServerSlot,
@@ -29,7 +28,7 @@ impl Catalog {
         let (entry, findings) = (self.entry(slot, list, owner), Arc::clone(&self.findings));
         let server = slot.name().clone();
         move |answer| {
-            // An error, or what is no list, is for the client to judge.
+            // The client handles errors and invalid results itself.
             let Some(result) = answer.part(MessagePart::Result) else { return answer };
             let Ok(page) = ListPage::read(list, result) else { return answer };
             let place = ListPosition { is_first, is_last: page.next.is_none() };

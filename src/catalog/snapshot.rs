@@ -1,5 +1,4 @@
-//! What all servers offer, at one moment: immutable, so that whoever reads it never sees half of a
-//! change. Pure.
+//! An immutable snapshot of the catalog, so that readers never see half of a change. Pure.
 
 use std::{
     collections::BTreeMap,
@@ -30,66 +29,65 @@ use crate::{
     },
 };
 
-/// What all servers offer, at one moment.
+/// The known servers and their tools at one moment, with the search index.
 pub struct CatalogSnapshot {
-    /// Grows whenever a definition is another one than before, or tools are found by other words,
-    /// and only then.
+    /// Grows when a definition or the synonyms change, and only then.
     pub generation: u64,
-    /// Tells these definitions from any others, also in the life of another process.
+    /// A hash of the definitions and synonyms; equal across processes.
     pub fingerprint: u64,
     servers: Vec<KnownServer>,
     index: Arc<SearchIndex>,
     vocabulary: Arc<SynonymTable>,
-    /// Which vectors the index has.
+    /// The version of the vectors in the index.
     pub(super) vectors: u64,
-    /// Of what is known.
+    /// The revision of the store that the snapshot was made from.
     pub(super) revision: u64,
 }
 
-/// Dense vectors of tools, as far as there are any.
+/// A source of dense vectors for the tools.
 pub(super) trait SnapshotVectors {
-    /// Returns what tells them from those that were there before; 0 where there are none.
+    /// Returns a number that differs between versions of the vectors; 0 without vectors.
     fn version(&self) -> u64;
 
-    /// Returns those of these texts.
+    /// Returns the vectors of these texts, where they exist.
     fn of(&self, texts: Vec<EmbeddingText>) -> Vec<Option<Arc<[f32]>>>;
 }
 
-/// The words that mean the same.
+/// The synonyms that a search knows.
 pub(super) struct SynonymTable {
-    /// Groups that are declared.
+    /// The declared groups.
     synonyms: Vec<Vec<String>>,
-    /// Read when the first index is made, which is not where the service starts.
+    /// Read for the first index, so that it does not delay the start of the service.
     thesaurus: OnceLock<Arc<Thesaurus>>,
-    /// Of the groups.
+    /// The digest of the declared groups.
     digest: CatalogDigest,
 }
 
-/// A server whose tools are known.
+/// A server with known tools.
 #[derive(Clone, Debug)]
 pub struct KnownServer {
-    /// Its name.
+    /// The name of the server.
     pub name: ServerName,
-    /// What it says of itself: its title and its instructions.
+    /// The words of its profile: title, description and instructions.
     pub about: Arc<str>,
-    /// Where the tools are known from.
+    /// The source of the tools.
     pub source: KnownSource,
-    /// When they were read from the server.
+    /// The time at which the tools were read from the server.
     pub since: SystemTime,
-    /// The tools that are there for models, in its order.
+    /// The tools for models, in the server's order.
     pub tools: Listing,
-    /// All of them.
+    /// All tools.
     listing: Listing,
-    /// One of them has a page.
+    /// Some tool has an app page.
     has_pages: bool,
-    /// What it said of itself when it was connected last.
+    /// The profile that the server last sent.
     pub profile: Option<Arc<ServerProfile>>,
     digest: CatalogDigest,
     analyzed: Arc<AnalyzedServer>,
 }
 
 impl CatalogSnapshot {
-    /// Returns one of no servers.
+    /// Returns a snapshot without servers.
     pub(super) fn empty(vocabulary: &Arc<SynonymTable>) -> Self {
         let index = Arc::new(SearchIndex::new(&[], &Thesaurus::default()));
         let (servers, vocabulary) = (Vec::new(), Arc::clone(vocabulary));
@@ -102,17 +100,17 @@ impl CatalogSnapshot {
         &self.servers
     }
 
-    /// Returns the server called `name`.
+    /// Returns the server with this name.
     pub fn server(&self, name: &str) -> Option<&KnownServer> {
         self.servers.get(self.position(name)?)
     }
 
-    /// Returns the tool that `server` calls `tool`.
+    /// Returns the tool `tool` of `server`.
     pub fn tool(&self, server: &str, tool: &str) -> Option<&ListItem> {
         self.server(server)?.tools.iter().find(|item| item.key == tool)
     }
 
-    /// Returns the servers with pages that have a tool called `name`.
+    /// Returns the servers that have app pages and a tool called `name`.
     pub fn servers_of_page_calling(&self, name: &str) -> Vec<&ServerName> {
         let calls = |server: &&KnownServer| {
             server.has_pages && server.listing.iter().any(|item| item.key == name)
@@ -125,12 +123,12 @@ impl CatalogSnapshot {
         self.index.search(query)
     }
 
-    /// Returns why a tool stands where it does in an answer of [`CatalogSnapshot::search`].
+    /// Returns the explanation of a tool's rank in a result of [`CatalogSnapshot::search`].
     pub fn explain(&self, query: &SearchQuery<'_>, place: ToolPosition) -> ScoreExplanation {
         self.index.explain(query, place)
     }
 
-    /// Returns the tools that a pattern is in, in their order.
+    /// Returns the tools that match a pattern, in their order.
     pub fn grep(&self, pattern: &SearchPattern, limit: usize) -> Vec<ToolPosition> {
         self.index.grep(pattern, limit)
     }
@@ -140,13 +138,13 @@ impl CatalogSnapshot {
         self.servers.binary_search_by(|server| server.name.as_str().cmp(name)).ok()
     }
 
-    /// Returns what stands at a place that a search has found.
+    /// Returns the server and the tool at a position that a search has found.
     pub fn at(&self, place: ToolPosition) -> Option<(&KnownServer, &ListItem)> {
         let server = self.servers.get(place.server)?;
         Some((server, server.tools.get(place.tool)?))
     }
 
-    /// Returns the snapshot after this one.
+    /// Returns the next snapshot.
     pub(super) fn next(
         &self,
         known: &BTreeMap<ServerName, KnownLists>,
@@ -158,7 +156,7 @@ impl CatalogSnapshot {
         let after = |&(name, known): &(&ServerName, &KnownLists)| self.server_after(name, known);
         let servers: Vec<_> = match self.servers.is_empty() {
             true => parallel::map(&known, after).into_iter().flatten().collect(),
-            // One of them or a few are new.
+            // Few servers have changed.
             false => known.iter().filter_map(after).collect(),
         };
         let is_same = self.vocabulary.is_same(vocabulary)
@@ -187,7 +185,7 @@ impl CatalogSnapshot {
         Self { generation, fingerprint, servers, index, vocabulary, vectors, revision }
     }
 
-    /// Returns what is known of a server now, with all that is as it was.
+    /// Returns the present state of a server; reuses what has not changed.
     fn server_after(&self, name: &ServerName, known: &KnownLists) -> Option<KnownServer> {
         let reading = known.reading(ListKind::Tools)?;
         let (source, since, listing) = (reading.source, reading.read, Arc::clone(&reading.listing));
@@ -206,7 +204,7 @@ impl CatalogSnapshot {
         let about = profile.as_deref().map(about).unwrap_or_default();
         let tools = for_models(&listing);
         let digest = digest(&about, &tools);
-        // Also where it says something else that nobody searches.
+        // Reuses the analysis if only unsearched parts of the profile have changed.
         let before = self.server(name.as_str()).filter(|last| last.digest == digest);
         let analyzed = before.map(|last| Arc::clone(&last.analyzed)).unwrap_or_else(|| {
             Arc::new(AnalyzedServer::of(name.as_str(), &about, tools.iter().map(ListItem::json)))
@@ -228,7 +226,7 @@ impl CatalogSnapshot {
     }
 }
 
-/// Returns the tools that are not there for pages alone.
+/// Returns the tools except those for app pages only.
 fn for_models(listing: &Listing) -> Listing {
     let is_hidden = |item: &ListItem| apps::is_app_only(item.json());
     match listing.iter().any(is_hidden) {
@@ -251,7 +249,7 @@ fn index_of(
     }
 }
 
-/// Returns an index of the tools of these servers with the vectors that there are now.
+/// Returns the index with the present vectors.
 fn with_vectors(
     index: &SearchIndex,
     servers: &[KnownServer],
@@ -274,18 +272,18 @@ fn with_vectors(
 }
 
 impl SynonymTable {
-    /// Returns that of the program, with groups of words that mean the same here.
+    /// Returns a table of the built-in thesaurus and these declared groups.
     pub(super) fn of(synonyms: &[Vec<String>]) -> Self {
         let (digest, synonyms) = (Self::digest(synonyms), synonyms.to_vec());
         Self { synonyms, thesaurus: OnceLock::new(), digest }
     }
 
-    /// Returns all of them. The first time takes a few milliseconds.
+    /// Returns the thesaurus. The first call takes a few milliseconds.
     pub(super) fn thesaurus(&self) -> &Thesaurus {
         self.thesaurus.get_or_init(|| Thesaurus::with_synonyms(&self.synonyms))
     }
 
-    /// Tells whether it is the one with these groups.
+    /// Returns whether the declared groups equal `synonyms`.
     pub(super) fn has_groups(&self, synonyms: &[Vec<String>]) -> bool {
         self.digest == Self::digest(synonyms)
     }
@@ -294,21 +292,21 @@ impl SynonymTable {
         CatalogDigest::of(format!("{synonyms:?}").as_bytes())
     }
 
-    /// Tells whether the same words mean the same.
+    /// Returns whether both tables have the same groups.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         self.digest == other.digest
     }
 }
 
 impl fmt::Debug for SynonymTable {
-    /// Prints which it is, and not all of it.
+    /// Prints the digest only.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Vocabulary({})", self.digest)
+        write!(f, "SynonymTable({})", self.digest)
     }
 }
 
 impl fmt::Debug for CatalogSnapshot {
-    /// Prints how much it is, and not all of it.
+    /// Prints the size only.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (generation, n_servers) = (self.generation, self.servers.len());
         write!(f, "Snapshot {{ generation: {generation}, n_servers: {n_servers} }}")
@@ -316,13 +314,13 @@ impl fmt::Debug for CatalogSnapshot {
 }
 
 impl KnownServer {
-    /// Tells whether whoever looks for something finds the same.
+    /// Returns whether searches give the same results for both.
     fn is_like(&self, other: &Self) -> bool {
         self.name == other.name && self.digest == other.digest
     }
 }
 
-/// Returns what a server says of itself in words.
+/// Returns the words with which a server describes itself.
 pub(super) fn about(profile: &ServerProfile) -> String {
     let info = profile.server_info();
     let word = |member: &str| info.and_then(|info| info.get(member)).and_then(|word| word.as_str());

@@ -1,4 +1,4 @@
-//! What is known of every declared server, and who is to hear that it is another thing now.
+//! The store of the known lists of every declared server, and of pending disk work.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,42 +23,42 @@ use crate::{
     protocol::{list_page::ListKind, payloads::ServerProfile},
 };
 
-/// What is known of every declared server.
+/// The profile and lists of every declared server.
 #[derive(Debug, Default)]
 pub(super) struct CatalogStore {
     state: Mutex<State>,
-    /// Told when something is to be written to the disk, or looked for there.
+    /// Notified when the disk has work to do.
     changed: Notify,
 }
 
 #[derive(Debug, Default)]
 struct State {
     known: BTreeMap<ServerName, KnownLists>,
-    /// Grows whenever anything changes that a snapshot shows.
+    /// Grows with every change that a snapshot shows.
     revision: u64,
     unsaved: BTreeSet<ServerName>,
-    /// Which have listed again what is known.
+    /// The servers that confirmed their known lists.
     confirmed: BTreeSet<ServerName>,
-    /// Of which the disk may know something.
+    /// The servers that the disk may have a file of.
     sought: BTreeSet<ServerName>,
-    /// Of which the file is not to be written again before that.
+    /// The earliest time at which a server's file may be written again.
     rests: BTreeMap<ServerName, Instant>,
 }
 
-/// What is to be done on the disk.
+/// The pending disk work.
 #[derive(Debug, Default)]
 pub(super) struct CacheChores {
-    /// These are to be written.
+    /// The servers whose files must be written.
     pub(super) unsaved: BTreeSet<ServerName>,
-    /// These are to be written if they are not there.
+    /// The servers whose files must be written if they are missing.
     pub(super) confirmed: BTreeSet<ServerName>,
-    /// These are to be looked for.
+    /// The servers whose files must be read.
     pub(super) sought: BTreeSet<ServerName>,
 }
 
 impl CatalogStore {
-    /// Takes note of a list that a server has given, and of what it says of itself. Returns the list that
-    /// was known before, if it may be another one.
+    /// Records a list and the profile of a server. Returns the list that was known before, if it
+    /// may differ.
     pub(super) fn learn(
         &self,
         (server, declared): (&ServerName, CatalogDigest),
@@ -74,7 +74,7 @@ impl CatalogStore {
         let old = known.reading(list).map(|reading| Arc::clone(&reading.listing));
         match known.learn(list, listing, profile, SystemTime::now()) {
             KnownChange::Changed => state.unsaved.insert(server.clone()),
-            // Its file may have been removed, or could not be written.
+            // The file may have been removed, or an earlier write may have failed.
             KnownChange::Confirmed | KnownChange::Nothing => state.confirmed.insert(server.clone()),
         };
         self.changed.notify_one();
@@ -82,7 +82,7 @@ impl CatalogStore {
         old.filter(|old| !Arc::ptr_eq(old, listing))
     }
 
-    /// Takes what the disk had of a server, as far as nothing newer is known.
+    /// Takes over the cached lists of a server, unless something newer is known.
     pub(super) fn restore(&self, server: &ServerName, found: KnownLists) {
         let mut state = self.state();
         if state.known.entry(server.clone()).or_default().restore(found) == KnownChange::Changed {
@@ -90,13 +90,13 @@ impl CatalogStore {
         }
     }
 
-    /// Notes that the disk may know something of these servers.
+    /// Records that the disk may have files of these servers.
     pub(super) fn mark_unread(&self, servers: impl IntoIterator<Item = ServerName>) {
         self.state().sought.extend(servers);
         self.changed.notify_one();
     }
 
-    /// Forgets a server, or what was known of one that is declared another way now.
+    /// Forgets a server that was removed, or whose declaration changed.
     pub(super) fn forget(&self, server: &ServerName) {
         let mut state = self.state();
         state.unsaved.remove(server);
@@ -108,7 +108,7 @@ impl CatalogStore {
         }
     }
 
-    /// Notes what is on the disk of a server: it stays so for [`defaults::CACHE_WRITE_PAUSE`].
+    /// Records the digest of a server's file, which stays for [`defaults::CACHE_WRITE_PAUSE`].
     pub(super) fn saved(&self, server: &ServerName, digest: CatalogDigest) {
         let mut state = self.state();
         if let Some(known) = state.known.get_mut(server) {
@@ -117,17 +117,17 @@ impl CatalogStore {
         }
     }
 
-    /// Notes that a snapshot of the same is another one.
+    /// Records that the next snapshot differs although no list has changed.
     pub(super) fn touch(&self) {
         self.state().revision += 1;
         self.changed.notify_one();
     }
 
-    /// Waits until there is something to do on the disk, or another snapshot to be made.
+    /// Waits until there is disk work, or a new snapshot to make.
     ///
     /// # Cancel safety
     ///
-    /// Safe.
+    /// Cancel safe.
     pub(super) async fn changed(&self) {
         let changed = self.changed.notified();
         let rested = self.state().rested();
@@ -137,7 +137,7 @@ impl CatalogStore {
         }
     }
 
-    /// Takes what is to be done on the disk; `now`, or where that is none, whatever was done last.
+    /// Takes the disk work that is due at `now`, or all of it if `now` is `None`.
     pub(super) fn chores(&self, now: Option<Instant>) -> CacheChores {
         let mut state = self.state();
         let state = &mut *state;
@@ -156,28 +156,28 @@ impl CatalogStore {
         self.state().revision
     }
 
-    /// Returns everything, and the number of the last change.
+    /// Returns all servers, and the number of the last change.
     pub(super) fn all(&self) -> (BTreeMap<ServerName, KnownLists>, u64) {
         let state = self.state();
         (state.known.clone(), state.revision)
     }
 
-    /// Returns what is known of one server.
+    /// Returns the record of one server.
     pub(super) fn known(&self, server: &ServerName) -> Option<KnownLists> {
         self.state().known.get(server).cloned()
     }
 
-    /// Returns a list of a server as it was read last.
+    /// Returns a list of a server as it was last read.
     pub(super) fn reading(&self, server: &ServerName, list: ListKind) -> Option<KnownList> {
         self.state().known.get(server)?.reading(list).cloned()
     }
 
-    /// Returns the items of a list as it was read last: none where the server says that it has none.
+    /// Returns the items of a list as last read; empty if the server declares that it has none.
     pub(super) fn listing(&self, server: &ServerName, list: ListKind) -> Option<Listing> {
         self.state().known.get(server)?.listing(list)
     }
 
-    /// Returns what a server said of itself.
+    /// Returns the profile of a server.
     pub(super) fn profile(&self, server: &ServerName) -> Option<Arc<ServerProfile>> {
         self.state().known.get(server)?.profile().cloned()
     }
@@ -189,7 +189,7 @@ impl CatalogStore {
 }
 
 impl State {
-    /// Returns when the first file may be written again that is to be.
+    /// Returns the earliest time at which an unsaved file may be written again.
     fn rested(&self) -> Option<Instant> {
         self.unsaved.iter().filter_map(|server| self.rests.get(server)).min().copied()
     }

@@ -1,4 +1,4 @@
-//! Lists beside a server that does not come, in virtual time.
+//! Tests of merged lists with a server that never answers, in virtual time.
 
 use std::{net::TcpListener, time::Duration};
 
@@ -11,14 +11,14 @@ use crate::{
     session::SessionSigner,
 };
 
-/// Less than anything that is waited for.
+/// A time shorter than any timeout.
 const MOMENT: Duration = Duration::from_millis(100);
 
-/// Those of the service.
+/// The limits that the service uses.
 const LIMITS: ConnectionLimits =
     ConnectionLimits { silence: defaults::REQUEST_TIMEOUT, total: defaults::MAX_TOTAL_TIMEOUT };
 
-/// One server, which takes connections and says nothing.
+/// One server, which accepts connections and never answers.
 struct Rig {
     catalog: Catalog,
     _listener: TcpListener,
@@ -40,19 +40,19 @@ impl Rig {
         let pool = Arc::new(pool);
         let seal = SessionSigner::new(&[1; defaults::SESSION_KEY_BYTES]);
         let sessions = SessionRegistry::new(Arc::clone(&pool), seal, &SessionConfig::default());
-        // Nobody is told anything.
+        // The notices go nowhere.
         let catalog = Catalog::new(pool, sessions, tasks, mpsc::channel(1).0, DiskCache::default());
         Self { catalog, _listener: listener, _announced: announced }
     }
 
-    /// Returns how long a merged list takes.
+    /// Returns the time that a merged list takes.
     async fn wait(&self, list: ListKind) -> Duration {
         let start = Instant::now();
         assert!(self.catalog.all(list, None, LIMITS).await.is_empty());
         start.elapsed()
     }
 
-    /// Waits until the dial that is under way has failed.
+    /// Waits until the connection attempt in progress has failed.
     async fn fail(&self) {
         let slot = self.catalog.pool.slot("mute").expect("it is declared");
         let listed = self.catalog.listing(&slot, ListKind::Tools, None, LIMITS).await;
@@ -81,7 +81,7 @@ async fn a_server_that_does_not_come_is_waited_for_once_and_not_at_each_dial() {
 async fn a_server_that_was_dialled_before_anybody_asked_has_used_up_some_patience() {
     let rig = Rig::new("eager");
     rig.catalog.pool.warm_up().await;
-    // Until the dial has begun.
+    // Until the connection attempt has begun.
     tokio::task::yield_now().await;
     tokio::time::advance(Duration::from_secs(1)).await;
 

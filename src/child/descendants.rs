@@ -49,9 +49,9 @@ impl ProcessDescendants {
     /// Returns whether `process` belongs to the set; `None` if that cannot be determined now.
     ///
     /// Once the child is reaped and its group is empty, the kernel can reuse the number of the
-    /// group. So a process of the group counts unless it is older than the child, another process
-    /// leads the group by now, or it has the mark of another child. A process without a mark
-    /// counts: some servers start processes with an empty environment.
+    /// group. So a process of the group does not count if it is older than the child, or has the
+    /// mark of another child. It needs its mark to count if another process leads the group by now.
+    /// Otherwise no mark is needed: some servers start processes with an empty environment.
     fn has(&self, process: &ProcessEntry) -> Option<bool> {
         if let Self::Child { group, mark, since } = self {
             if process.started < *since {
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_group_whose_number_is_anothers_by_now_is_left_alone() {
+    async fn a_process_group_with_a_reused_id_is_left_alone() {
         let shell = ChildProgram {
             command: "/bin/sh".into(),
             args: ["-c", "sleep 600 & echo $!; env -i sleep 600 & echo $!; read x"]

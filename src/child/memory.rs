@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_kernel_writes_is_read() {
+    fn the_memory_reader_parses_the_files_of_the_kernel() {
         let rollup = "55d0-7ffd ---p 00000000 00:00 0 [rollup]\nRss: 9000 kB\nPss:   4321 kB\nPss_Dirty: 1 kB\n";
         assert_eq!(pss(rollup), Some(4321 << 10));
         assert_eq!(pss(""), None);

@@ -2,7 +2,7 @@
 //! socket. Children are drained and never left behind.
 //!
 //! This module knows nothing of MCP: it provides two pipes and ends the server.
-//! This is the only module that starts processes.
+//! This is the only module that starts servers.
 
 mod descendants;
 pub mod environment;

@@ -112,8 +112,8 @@ impl Child {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            // Its own group, so that a signal reaches the processes that it starts, and so that
-            // ctrl-c in the terminal does not reach it before metamcp has drained.
+            // Its own group, so that a signal reaches the processes that it starts. Also, ctrl-c in
+            // the terminal does not reach it before metamcp has drained.
             .process_group(0)
             .kill_on_drop(true);
         if let Some(cwd) = &program.cwd {

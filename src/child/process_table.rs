@@ -1,4 +1,6 @@
 //! Processes as `/proc` shows them.
+//!
+//! Hand-made: `procfs` parses every field of a process, and five of them count here.
 
 use std::{
     fs, io,
@@ -186,8 +188,7 @@ impl PinnedProcess {
     }
 }
 
-/// Returns whether a process has the rights of `uid`, by its `status`. Source:
-/// `proc_pid_status(5)`.
+/// Returns whether a process has the rights of `uid`. Source: `proc_pid_status(5)`.
 fn has_user(status: &str, uid: u32) -> bool {
     let line = status.lines().find_map(|line| line.strip_prefix("Uid:"));
     // Without the line, it may have them.

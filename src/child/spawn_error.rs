@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_system_says_is_told_with_its_remedy() {
+    fn a_spawn_error_of_the_system_is_explained_with_its_remedy() {
         for (errno, words, remedy) in [
             (Errno::NOEXEC, "neither a program of this system nor a script", "`#!`"),
             (Errno::TOOBIG, "too long", "`env`"),

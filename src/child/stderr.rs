@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_comes_after_the_first_request_of_a_client_is_for_operators() {
+    async fn stderr_output_after_the_first_client_request_is_for_operators_only() {
         let tail = StderrTail::default();
         read_to_end(&b"no API key is set"[..], server(), Redactor::default(), tail.clone()).await;
         assert!(!tail.output().is_of_start);

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_instances_only_the_newer_one_is_quoted() {
+    fn the_journal_quotes_only_the_newer_of_two_unit_instances() {
         let journal = UnitJournal::since_now(&"git".into());
         let (old, new) = ("git@9-1-0.service", "git@10-1-0.service");
         let started = |unit: &str| line(unit, true, "Started git.");
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_systemd_says_of_the_end_is_told_from_what_the_server_says() {
+    fn the_journal_tells_the_lines_of_systemd_about_the_end_from_lines_of_the_server() {
         let journal = UnitJournal::since_now(&"git".into());
         for (line, told) in [
             (

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_steer_a_terminal_is_escaped() {
+    fn the_cli_escapes_characters_that_would_steer_a_terminal() {
         assert_eq!(indent("\"a\u{9b}2J\u{202e}\u{e0041}\""), r#""a\u009b2J\u202e\udb40\udc41""#);
     }
 

@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_named() {
+    fn an_invalid_prompt_argument_is_named() {
         assert_eq!(read_all(&["--a"]), Err("`--a` needs a value".to_owned()));
         assert_eq!(read_all(&["--a", "1", "--a=2"]), Err("`--a` is given twice".to_owned()));
         assert!(read_all(&["x"]).unwrap_err().starts_with("`x` is no JSON object: "));

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_cut_at_a_whole_character() {
+    fn a_text_that_is_too_wide_is_cut_at_a_whole_character() {
         assert_eq!(cut("abc", 3), "abc");
         assert_eq!(cut("abcd", 3), "ab…");
         assert_eq!(cut("日本語", 4), "日…");

@@ -1,4 +1,6 @@
 //! A table with aligned columns.
+//!
+//! Hand-made: table crates wrap or frame cells, this one cuts at the edge of the terminal.
 
 use super::terminal::{cut, width};
 

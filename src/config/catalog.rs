@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_directory_is_refused_with_the_remedy() {
+    fn a_cache_value_that_is_not_a_directory_is_refused_with_the_remedy() {
         insta::assert_snapshot!(bad("[catalog]\ncache = \"cache\"\n"), @r#"
         `cache` is not an absolute path of a directory
          --> c.toml:2:9

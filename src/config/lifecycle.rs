@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_meaning_is_refused_with_the_remedy() {
+    fn a_meaningless_lifecycle_is_refused_with_the_remedy() {
         insta::assert_snapshot!(bad("lifecycle = \"ephemeral\"\n", StartPolicy::Eager), @r#"
         `lifecycle = "ephemeral"` together with `start`
          --> c.toml:1:13

@@ -46,7 +46,7 @@ impl Default for PoolConfig {
 #[serde(deny_unknown_fields, default)]
 #[schemars(inline)]
 pub(super) struct PoolTable {
-    /// How many connections to servers there may be.
+    /// The largest number of connections to servers.
     #[schemars(with = "usize", range(min = 1, max = defaults::POOL_SIZE_MAX), extend("default" = defaults::POOL_SIZE))]
     size: Option<Spanned<usize>>,
     /// The number of further connections, for requests that have waited for `reserve_timeout`.
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_size_that_serves_nobody_is_refused() {
+    fn an_unusable_pool_size_is_refused() {
         insta::assert_snapshot!(bad("[pool]\nsize = 0\n"), @"
         `pool.size` is 0
          --> c.toml:2:8

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_meaning_is_refused_with_the_remedy() {
+    fn a_meaningless_search_setting_is_refused_with_the_remedy() {
         insta::assert_snapshot!(bad("[search]\nstrategy = \"bm52\"\n"), @r#"
         unknown value `bm52`
          --> c.toml:2:12

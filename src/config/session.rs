@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_meaning_is_refused_with_the_remedy() {
+    fn a_meaningless_session_setting_is_refused_with_the_remedy() {
         insta::assert_snapshot!(bad("[listen]\nsession = \"of\"\n"), @r#"
         unknown value `of`
          --> c.toml:2:11

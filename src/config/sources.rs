@@ -51,7 +51,7 @@ pub enum SettingTarget {
 
 impl fmt::Debug for SourcedSetting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Setting").field("origin", &self.origin).finish_non_exhaustive()
+        f.debug_struct("SourcedSetting").field("origin", &self.origin).finish_non_exhaustive()
     }
 }
 

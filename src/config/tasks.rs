@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_meaning_is_refused_with_the_remedy() {
+    fn a_meaningless_task_setting_is_refused_with_the_remedy() {
         insta::assert_snapshot!(bad("[tasks]\nexpiry = \"59s\"\n"), @r#"
         `expiry` is `59s`
          --> c.toml:2:10

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_meaning_is_refused_with_the_remedy() {
+    fn a_meaningless_tools_setting_is_refused_with_the_remedy() {
         insta::assert_snapshot!(bad("[tools]\nsets = []\n"), @r#"
         `sets` is empty
          --> c.toml:2:8

@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_says_of_credentials_in_other_words_is_not_believed() {
+    fn a_credential_failure_mentioned_only_in_text_is_not_believed() {
         let page = RequestFailure::Status {
             status: StatusCode::INTERNAL_SERVER_ERROR,
             body: "401 Unauthorized: invalid_token".into(),
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_unit_wrote_is_in_its_journal() {
+    fn a_unit_failure_quotes_the_end_of_the_journal() {
         let output = ErrorOutput { lines: vec!["no licence".to_owned()], is_of_start: false };
         let failure = RequestFailure::Exited {
             kind: StdioServerKind::Unit("git".into()),

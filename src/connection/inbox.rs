@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_waits_is_bounded_by_number_and_by_size() {
+    async fn an_inbox_is_bounded_by_count_and_by_size() {
         let many = Inbox::default();
         for _ in 0..defaults::NOTIFICATION_QUEUE {
             many.push(notification(1)).expect("room");
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_is_away_for_good_reason_loses_nothing_but_what_finds_no_room() {
+    async fn a_paused_inbox_drops_what_does_not_fit_and_is_not_overrun() {
         let inbox = Inbox::default();
         inbox.set_paused(true);
         for _ in 0..defaults::NOTIFICATION_QUEUE {

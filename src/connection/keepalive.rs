@@ -288,7 +288,7 @@ mod tests {
         /// A server is given up only after `failures` missed pings in a row, at least a period
         /// apart. A server that stays silent is given up eventually, once its liveness matters.
         #[test]
-        fn nobody_is_given_up_too_early_or_never(
+        fn a_silent_server_is_given_up_eventually_and_only_after_the_configured_missed_pings(
             failures in 1_u32..5,
             moments in proptest::collection::vec((concern(), any::<bool>(), 0_u64..40), 0..60),
         ) {

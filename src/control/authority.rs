@@ -119,8 +119,7 @@ impl Asker {
     fn origin(&self) -> Origin {
         let own = super::peer_credentials::own_user();
         match (self.peer, self.caller.socket) {
-            // The kernel reports 0 for a process outside of this PID namespace, where all servers
-            // are.
+            // The kernel reports 0 for a process outside of this PID namespace; servers are inside.
             (Some(peer), _) if peer.uid != own || peer.pid == Some(0) => Origin::Foreign,
             (Some(peer), _) => peer.process.map_or(Origin::Untold, Origin::Process),
             (None, ClientSocket::Elsewhere(_)) => Origin::Foreign,

@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_service_is_over_when_nobody_has_used_it_for_its_time() {
+    fn a_service_exits_after_it_was_unused_for_its_idle_timeout() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
         let mut idle = IdleTimer::new(start);

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_service_has_left_stands_in_nobodys_way() {
+    fn a_lock_file_of_a_killed_service_does_not_block_the_next_one() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("metamcp.lock");
         // A process with that number runs: this one.

@@ -62,8 +62,7 @@ impl Listeners {
         };
         let mut http = Vec::new();
         for listener in inherited.http {
-            // They are inherited in blocking mode, and a blocking accept would stall a worker
-            // thread.
+            // Inherited sockets block, and a blocking accept would stall a worker thread.
             listener.set_nonblocking(true).map_err(StartError::Inherited)?;
             http.push(TcpListener::from_std(listener).map_err(StartError::Inherited)?);
         }

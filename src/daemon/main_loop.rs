@@ -24,8 +24,7 @@ use crate::{
 };
 
 impl Daemon {
-    /// Runs the main loop: signals, commands, status line, watchdog. `shown` is the last status
-    /// line.
+    /// Runs the main loop: signals, commands, status, watchdog. `shown` is the last status line.
     pub(super) async fn watch_over(&mut self, mut shown: String) {
         let mut heartbeat = time::interval(defaults::PULSE);
         heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_the_way_is_named_with_the_option() {
+    fn a_sandbox_failure_is_named_with_the_option_that_fixes_it() {
         // The messages are those of systemd 257 and Node 20.
         for (lines, expected) in [
             (
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_other_causes_is_told_only_where_the_unit_has_the_directive() {
+    fn an_ambiguous_failure_is_blamed_on_the_sandbox_only_if_the_unit_has_the_directive() {
         let trap = ["Main process exited, code=killed, status=5/TRAP"];
         assert_eq!(
             option("MemoryDenyWriteExecute=yes\nPrivateNetwork=no\n", &trap).as_deref(),

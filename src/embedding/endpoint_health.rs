@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_slow_is_of_use_when_it_is_in_time() {
+    fn a_slow_endpoint_recovers_only_with_an_answer_in_time() {
         let mut outage = EndpointHealth::default();
         assert!(outage.note_failure(EndpointHealth::Slow));
         assert!(!outage.ends(EndpointAnswer::AtAll));

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_and_that_of_another_model_is_not() {
+    fn a_vector_store_is_read_back_for_its_own_model_only() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("vectors");
         assert_eq!(read(&path, SPACE), HashMap::new());

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_disk_had_gives_way_to_another_dimension() {
+    fn cached_vectors_are_dropped_if_the_model_answers_with_another_dimension() {
         let text = EmbeddingText::new("a");
         let cached = || VectorTable::cached(HashMap::from([(text.digest(), vector(&[1.0, 0.0]))]));
         let mut same = cached();

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_said_before_of_another_client_is_replaced() {
+    fn a_new_introduction_replaces_the_one_of_the_previous_client() {
         let first =
             introduce(&Message::request("tools/list", None), &legacy(Some(LoggingLevel::Debug)));
         let second = introduce(&first, &ClientEra::Ourselves);

@@ -27,10 +27,10 @@ pub struct SubscriptionFilter {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FilterError {
     /// The filter is missing or no object.
-    #[error("`params.notifications` is no object")]
+    #[error("`params.notifications` is not an object")]
     NoObject,
     /// A member has the wrong type.
-    #[error("`params.notifications.{0}` is no {1}")]
+    #[error("`params.notifications.{0}` is not a {1}")]
     Member(&'static str, &'static str),
 }
 
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_never_tells_of_is_left_out() {
+    fn a_filter_omits_notifications_that_the_server_never_sends() {
         let all = SubscriptionFilter {
             tools: true,
             prompts: true,

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_nobody_can_read_is_part_of_what_is_asked_for() {
+    fn a_number_too_large_to_parse_is_part_of_the_request_digest() {
         let asked = |n: &str, rest: &str| {
             digest(&request(&format!(r#"{{"name":"a","arguments":{{"n":{n}}}{rest}}}"#)))
         };

@@ -23,13 +23,13 @@ pub enum TranslationError {
         client: Era,
     },
     /// The request continues something that this service did not start.
-    #[error("`params.requestState` is none that this service has given out, or not any more")]
+    #[error("`params.requestState` is unknown or has expired")]
     UnknownState,
     /// The request continues something that another request started.
-    #[error("`params.requestState` was given out for another request")]
+    #[error("`params.requestState` belongs to another request")]
     OtherRequest,
     /// The request needs a task, or asks for one, and the client does not support tasks.
-    #[error("it takes a task, and the client has not declared that it takes any")]
+    #[error("the request needs a task, and the client has not declared that it supports tasks")]
     TaskRequired,
 }
 
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_carried_is_named() {
+    fn a_request_that_the_other_era_cannot_carry_is_refused_by_name() {
         let refused = |text: &str, client: &ClientEra, server| {
             request(&message(text), client, server, FORBIDDEN).expect_err(text).to_string()
         };

@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_says_itself_stays() {
+    fn fields_that_a_result_already_has_are_kept() {
         let whole = r#"{"_meta":{"a":1,"io.modelcontextprotocol/serverInfo":{}},"ttlMs":7,"resultType":"complete","cacheScope":"public"}"#;
         assert_eq!(decorate(whole, "resources/read", Some(r#"{"name":"a"}"#)), whole);
         let asks = r#"{"resultType":"input_required","inputRequests":{}}"#;

@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_passes() {
+    fn a_result_that_is_not_an_object_passes_unchanged() {
         assert_eq!(legacy(r#""result":[1]"#, "x"), r#"{"jsonrpc":"2.0","id":7,"result":[1]}"#);
     }
 }

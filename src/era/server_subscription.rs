@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_listened_to_can_be_read_back() {
+    fn a_listen_request_is_read_back_as_the_same_filter() {
         let filter = SubscriptionFilter {
             tools: true,
             uris: vec!["a:1".into()],

@@ -200,7 +200,7 @@ impl TaskRequest {
                 let id = answer.part(MessagePart::Id).unwrap_or("null");
                 let error = part("error");
                 if RpcError::code_of(&error).is_none() {
-                    let text = "the task has failed, and its server does not say why";
+                    let text = "the task failed, and its server gave no reason";
                     return TaskTurn::Answer(refusal(&RpcError::new(
                         INTERNAL_ERROR,
                         "TASK_FAILED",

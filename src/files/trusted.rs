@@ -1,8 +1,8 @@
-//! Files that no other user can have written, nor put in the place of others.
+//! Files that no other user can have written or replaced.
 //!
-//! A path is walked from the root, one directory after the other, each opened in the one before and
-//! checked once it is open. So a directory or link that is replaced meanwhile changes nothing. A link
-//! is followed only from a directory that is trusted itself.
+//! A path is walked from the root. Each directory is opened relative to the one before and checked
+//! once it is open, so that replacing a directory or link meanwhile has no effect. A link is
+//! followed only from a trusted directory.
 
 use std::{
     collections::VecDeque,
@@ -17,74 +17,74 @@ use std::{
 
 use rustix::fs::{FileType, Mode, OFlags, RawMode, Stat, fstat, openat, readlinkat};
 
-/// How many links a path may lead over. Source: path_resolution(7), `ELOOP`.
+/// The maximum number of links on a path. Source: path_resolution(7), `ELOOP`.
 const LINKS_MAX: usize = 40;
 
-/// Others than the owner may write. Source: inode(7).
+/// Write permission for users other than the owner. Source: inode(7).
 const OTHERS_WRITE: RawMode = 0o022;
 
-/// In a directory with this bit, only its owner replaces what another user has put there. Source:
-/// inode(7), `S_ISVTX`.
+/// In a directory with this bit, only the owner of a file can replace it. Source: inode(7),
+/// `S_ISVTX`.
 const STICKY: RawMode = 0o1000;
 
 /// The reason why a file is not trusted.
 #[derive(Debug, thiserror::Error)]
 pub enum UntrustedFile {
-    /// It, or the way to it, cannot be opened.
+    /// The file, or a part of its path, cannot be opened.
     #[error("open `{}`", path.display())]
     Io {
         /// The file, directory or link.
         path: PathBuf,
-        /// The reason that the system gives.
+        /// The error of the system.
         source: io::Error,
     },
-    /// It leads over too many links.
+    /// The path has too many links.
     #[error("`{}` leads over more than {LINKS_MAX} links", path.display())]
     Links {
         /// The path.
         path: PathBuf,
     },
-    /// It is no regular file.
+    /// The file is not a regular file.
     #[error("`{}` is no regular file", path.display())]
     Kind {
         /// The file.
         path: PathBuf,
     },
-    /// Another user owns it, or a part of the way to it.
+    /// Another user owns the file or a part of its path.
     #[error("`{}` belongs to user {uid}, and neither to root nor to the user of the service", path.display())]
     Owner {
         /// The file, directory or link.
         path: PathBuf,
-        /// Its owner.
+        /// The owner.
         uid: u32,
     },
-    /// Other users can write it, or replace a part of the way to it.
+    /// Other users can write the file, or replace a part of its path.
     #[error("other users can write `{}`, whose mode is {mode:04o}", path.display())]
     Writable {
         /// The file or directory.
         path: PathBuf,
-        /// Its permissions.
+        /// The permissions.
         mode: u32,
     },
 }
 
-/// A place in the file system that is reached over trusted directories alone.
+/// A place in the file system that was reached through trusted directories only.
 struct Walk {
-    /// The directories from the root to here.
+    /// The open directories from the root to here.
     directories: Vec<OwnedFd>,
-    /// Their names.
+    /// The path of the last directory.
     path: PathBuf,
-    /// The rest of the way.
+    /// The remaining components.
     rest: VecDeque<OsString>,
     n_links: usize,
 }
 
-/// Opens the regular file at `path`, which is absolute, to read it. It and all directories and links
-/// on the way belong to root or to the user of this process, and no other user can write them. Blocks.
+/// Opens the regular file at the absolute `path` for reading. Everything on its path must belong to
+/// root or to the user of this process, and no other user may write to it. Blocks.
 ///
 /// # Errors
 ///
-/// [`UntrustedFile`] names the part of the way that is not so.
+/// [`UntrustedFile`] names the part of the path that is not trusted.
 pub fn open(path: &Path) -> Result<fs::File, UntrustedFile> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let root = rustix::fs::open("/", flags, Mode::empty()).map_err(|error| failed("/", error))?;
@@ -101,7 +101,7 @@ pub fn open(path: &Path) -> Result<fs::File, UntrustedFile> {
 }
 
 impl Walk {
-    /// Puts `path` before the rest of the way; an absolute one begins at the root.
+    /// Prepends `path` to the remaining components; an absolute path starts at the root.
     fn go_on(&mut self, path: &Path) {
         if path.is_absolute() {
             self.directories.truncate(1);
@@ -147,7 +147,7 @@ impl Walk {
                 Ok(None)
             }
             FileType::RegularFile if self.rest.is_empty() => {
-                // What is opened is what is checked, whatever has the name by now.
+                // The opened file is checked, even if its name was reassigned meanwhile.
                 let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
                 let file = openat(self.here(), name, flags, Mode::empty());
                 let file = file.map_err(|error| failed(&path, error))?;
@@ -165,8 +165,8 @@ impl Walk {
     }
 }
 
-/// Checks that what is open belongs to us or to root, and that no other user can write it. A link has
-/// no permissions of its own, and what is neither file nor directory is not judged.
+/// Checks that an open file belongs to this user or to root, and that no other user can write it. A
+/// link has no permissions, and other types of file are not checked.
 fn check(opened: &OwnedFd, path: &Path) -> Result<Stat, UntrustedFile> {
     let found = fstat(opened).map_err(|error| failed(path, error))?;
     let (uid, mode) = (found.st_uid, found.st_mode);
@@ -197,7 +197,7 @@ mod tests {
 
     use super::*;
 
-    /// A directory in which `a/file` holds the word "trusted".
+    /// Returns a directory in which `a/file` contains the word "trusted".
     fn place() -> tempfile::TempDir {
         let directory = tempfile::tempdir().expect("a directory");
         fs::create_dir(directory.path().join("a")).expect("made");
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_user_owns_is_not_trusted() {
+    fn a_file_owned_by_another_user_is_not_trusted() {
         if !rustix::process::geteuid().is_root() {
             return;
         }
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_is_not_opened() {
+    fn a_path_that_is_not_a_regular_file_is_not_opened() {
         let place = place();
         let at = |path: &str| place.path().join(path);
         symlink("loop", at("loop")).expect("made");

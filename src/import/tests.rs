@@ -166,7 +166,7 @@ fn a_secret_does_not_come_out_wherever_it_stands() {
 }
 
 #[test]
-fn what_cannot_be_read_is_refused_without_being_quoted() {
+fn an_unreadable_file_is_refused_without_being_quoted() {
     let of = |path: &str, text: &str| {
         let error = read(Path::new(path), text, None, &ImportContext::default()).expect_err(text);
         assert!(!error.hint().is_empty());
@@ -240,7 +240,7 @@ fn a_server_that_keeps_state_is_named_with_the_remedy() {
 }
 
 #[test]
-fn what_several_clients_declare_is_one_server() {
+fn a_server_declared_by_several_clients_is_imported_once() {
     let server = |name: &str, env: &str, more: &str| {
         format!("{{\"mcpServers\": {{\"{name}\": {{\"command\": \"x\", \"env\": {env}{more}}}}}}}")
     };
@@ -280,7 +280,7 @@ fn a_credential_is_shared_by_those_that_have_the_same_value() {
 }
 
 #[test]
-fn what_is_said_of_times_is_taken_over() {
+fn a_declared_lifecycle_is_imported_with_its_idle_timeout() {
     let import = mcp_servers(
         r#"{
             "a": {"command": "x", "lifecycle": "keep-alive"},

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_for_something_else_is_found() {
+    fn a_variable_reference_in_a_client_configuration_is_recognised() {
         let dollar = |text| read(text, VariableSyntax::Dollar);
         assert_eq!(dollar("${TOKEN}"), [variable("TOKEN", false)]);
         assert_eq!(
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_opens_nothing_stands_for_itself() {
+    fn a_text_that_opens_no_variable_is_kept_as_plain_text() {
         for plain in ["", "$A", "${", "${}", "${a b}", "$${", "{env:A}", "x}"] {
             let pieces = read(plain, VariableSyntax::Dollar);
             assert_eq!(ForeignText(pieces).as_plain(), Some(plain), "{plain}");

@@ -80,7 +80,7 @@ async fn connection(
     let _counted = edge.board.client();
     // Answers are small and written at once; Nagle's algorithm would only delay them.
     if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "client went away");
+        tracing::debug!(%error, "client disconnected before its first request: {error}");
     }
     let address = stream.local_addr().ok().map(|address| address.ip().to_canonical());
     let write_timeout = edge.views.config().listen.write_timeout;
@@ -98,7 +98,11 @@ async fn connection(
             match shaken {
                 Ok(stream) => stream,
                 Err(error) => {
-                    tracing::debug!(error = chain(&error), "client not let in");
+                    tracing::debug!(
+                        error = chain(&error),
+                        "client connection closed before its first request: {}",
+                        chain(&error)
+                    );
                     return;
                 }
             }
@@ -130,12 +134,12 @@ async fn connection(
             serving.as_mut().graceful_shutdown();
             match finished(&permit, serving).await {
                 Some(served) => served,
-                None => return tracing::debug!("client connection closed: another needs its place, or it sent nothing acceptable"),
+                None => return tracing::debug!("client connection closed: another client needs the capacity, or no valid request arrived in time"),
             }
         }
     };
     if let Err(error) = served {
-        tracing::debug!(error = chain(&error), "client connection ended early");
+        tracing::debug!(error = chain(&error), "client connection ended early: {}", chain(&error));
     }
 }
 
@@ -201,7 +205,7 @@ async fn finished<T>(permit: &EvictablePermit, serving: impl Future<Output = T>)
 
 /// Answers a client for which there is no capacity: it may retry.
 async fn turn_away(mut stream: TcpStream, has_tls: bool) {
-    tracing::debug!("client turned away: all connections have requests in flight");
+    tracing::debug!("client refused with status 503: all connections have requests in flight");
     if !has_tls {
         let _gone = time::timeout(defaults::EVICTION_PATIENCE, stream.write_all(FULL)).await;
     }

@@ -171,10 +171,10 @@ impl BatchReplies {
 /// Returns the error that replaces an answer for which there was no room.
 fn too_large(id: &str) -> Bytes {
     let message = format!(
-        "the answers of the batch have more than {} bytes together",
+        "the answers of the batch exceed {} bytes in total",
         defaults::BATCH_ANSWER_BYTES_MAX
     );
     RpcError::new(INTERNAL_ERROR, "BATCH_ANSWER_TOO_LARGE", message)
-        .suggest("Send the request alone.")
+        .suggest("Send this request on its own, outside a batch.")
         .render(Some(id))
 }

@@ -25,10 +25,10 @@ const CHALLENGE_AGAIN: &str = "Bearer realm=\"metamcp\", error=\"invalid_token\"
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum BearerError {
     /// No token.
-    #[error("clients must bring the token of this service")]
+    #[error("the request has no bearer token, which this service requires")]
     Missing,
     /// A wrong token.
-    #[error("this is not the token of this service")]
+    #[error("the bearer token of the request is not the token of this service")]
     Wrong,
 }
 
@@ -87,7 +87,7 @@ pub(super) async fn refuse(
         .unwrap_or_else(PoisonError::into_inner)
         .note_wrong_token(source, Instant::now());
     if refused.n_told > 0 {
-        tracing::warn!(%source, n_tokens = refused.n_told, "wrong token");
+        tracing::warn!(%source, n_tokens = refused.n_told, "wrong token: {} refused from a client ({source}). Give the client the right token, or find out who runs it.", refused.n_told);
     }
     let Some(pause) = refused.pause else { return IngressError::WrongTokens { is_read } };
     tokio::select! {
@@ -140,14 +140,14 @@ mod tests {
     }
 
     #[test]
-    fn who_brings_the_token_is_let_in() {
+    fn a_request_with_the_right_token_is_admitted() {
         for value in ["Bearer ", "bearer ", "BEARER   "] {
             assert_eq!(verdict(&[&format!("{value}{TOKEN}")]), Ok(()), "{value}");
         }
     }
 
     #[test]
-    fn who_brings_none_and_who_brings_another_is_told_so() {
+    fn a_missing_token_and_a_wrong_token_are_refused_with_different_errors() {
         let basic = format!("Basic {TOKEN}");
         for none in [&[][..], &[""], &["Basic YTpi"], &[&basic], &[TOKEN], &["Bearer"]] {
             assert_eq!(verdict(none), Err(BearerError::Missing), "{none:?}");

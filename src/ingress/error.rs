@@ -44,46 +44,49 @@ pub(super) enum IngressError {
         is_read: bool,
     },
     /// A wrong token after too many wrong tokens from the same source.
-    #[error("too many wrong tokens come from where this client is")]
+    #[error("too many wrong tokens came from this client's user or host")]
     WrongTokens {
         /// As above.
         is_read: bool,
     },
     /// An unknown path.
-    #[error("there is nothing at `{0}`")]
+    #[error("the path `{0}` does not exist")]
     NotFound(String),
     /// HTTP with SSE, which the operator has not enabled.
-    #[error("HTTP with SSE, the transport of protocol version 2024-11-05, is switched off")]
+    #[error("HTTP with SSE, the transport of protocol version 2024-11-05, is disabled")]
     PairsOff,
     /// The control interface over HTTP, which the operator has not enabled.
-    #[error("the operator's interface over HTTP is switched off")]
+    #[error("the control interface over HTTP is disabled")]
     RpcOff,
     /// A message for a stream that is not open.
-    #[error("the stream for these messages is not open, or not any more")]
+    #[error("the event stream that answers this message is not open")]
     NoPair,
     /// More requests than the stream of the client can accept.
-    #[error("{} requests of the client wait for its stream", defaults::PAIR_REQUESTS_MAX)]
+    #[error(
+        "{} requests of this client are waiting for its stream already",
+        defaults::PAIR_REQUESTS_MAX
+    )]
     PairFull,
     /// A path of a server that is not declared.
     #[error(transparent)]
     NoServer(CallError),
     /// No idle connection that could be evicted for this one.
-    #[error("all connections for clients have requests in flight")]
+    #[error("all client connections have requests in flight")]
     Full,
     /// No free stream, and no account that holds more streams than this one.
-    #[error("all streams for clients have requests in flight")]
+    #[error("all client streams have requests in flight")]
     StreamsFull,
     /// A method that the path does not accept.
-    #[error("this path takes {0}")]
+    #[error("the HTTP method is not allowed: this path accepts {0}")]
     Method(&'static str),
     /// A body that is not declared as JSON.
-    #[error("the body's content type is `{0}`")]
+    #[error("the `Content-Type` header is `{0}`, not `application/json`")]
     ContentType(String),
     /// An `Accept` header that matches no form of an answer.
-    #[error("the client accepts `{0}`")]
+    #[error("the `Accept` header is `{0}`, which allows neither JSON nor an event stream")]
     Accept(String),
     /// A GET request that does not accept an event stream.
-    #[error("GET is answered with an event stream, and the client accepts `{0}`")]
+    #[error("GET returns an event stream, which the `Accept` header `{0}` does not name")]
     NoStream(String),
     /// A body over the size limit.
     #[error("the body is larger than {} bytes", defaults::BODY_BYTES_MAX)]
@@ -95,7 +98,7 @@ pub(super) enum IngressError {
     #[error(transparent)]
     NoMemory(MemoryExhausted),
     /// A body that broke off.
-    #[error("the body broke off")]
+    #[error("the body ended before it was complete")]
     BrokenOff,
     /// A body that is no message.
     #[error(transparent)]
@@ -104,10 +107,10 @@ pub(super) enum IngressError {
     #[error(transparent)]
     Batch(#[from] BatchError),
     /// A batch in a protocol version without batches.
-    #[error("a batch, which protocol version {0} does not have")]
+    #[error("protocol version {0} does not support batches")]
     NoBatches(String),
     /// An unsupported protocol version.
-    #[error("protocol version `{0}` is not served")]
+    #[error("protocol version `{0}` is not supported")]
     Version(String),
     /// Headers that contradict the body.
     #[error(transparent)]
@@ -120,11 +123,14 @@ pub(super) enum IngressError {
     Filter(#[from] FilterError),
     /// A subscription whose client accepts no event stream.
     #[error(
-        "`subscriptions/listen` is answered with an event stream, which the client does not accept"
+        "`subscriptions/listen` returns an event stream, which the `Accept` header does not allow"
     )]
     NoEvents,
     /// A response to no request: in the modern era, servers send none.
-    #[error("a response, which protocol version {} does not have", version::MODERN)]
+    #[error(
+        "the body is a response, which clients do not send in protocol version {}",
+        version::MODERN
+    )]
     Response,
     /// A request that lacks a valid session.
     #[error(transparent)]
@@ -188,34 +194,44 @@ impl IngressError {
                     BearerError::Missing => "TOKEN_REQUIRED",
                     BearerError::Wrong => "TOKEN_INVALID",
                 },
-                "Send `Authorization: Bearer TOKEN` with the token that the operator of metamcp has set, in `headers` of the client's configuration.",
+                "Send the header `Authorization: Bearer TOKEN`: set it in `headers` of the client's configuration. The operator of metamcp has the token.",
             ),
             Self::WrongTokens { .. } => (
                 INVALID_REQUEST,
                 "TOKENS_WRONG",
-                "Ask the operator of metamcp for the token, and try again in some seconds.",
+                "Ask the operator of metamcp for the token. Try again after the seconds in `Retry-After`.",
             ),
             Self::NotFound(_) => (
                 INVALID_REQUEST,
                 "PATH_NOT_FOUND",
-                "MCP is at `/`, `/mcp`, `/direct` and `/servers/NAME`.",
+                "Use one of the paths for MCP: `/`, `/mcp`, `/direct`, `/meta` or `/servers/NAME`.",
             ),
             Self::PairsOff => (
                 INVALID_REQUEST,
                 "PATH_NOT_FOUND",
-                "Use streamable HTTP at the path without `/sse`, or set `listen.legacy_sse`.",
+                "Use streamable HTTP at the path without `/sse`, or set `listen.legacy_sse = true`.",
             ),
-            Self::RpcOff => {
-                (INVALID_REQUEST, "PATH_NOT_FOUND", "Use the control socket, or set `listen.rpc`.")
-            }
-            Self::NoPair => (INVALID_REQUEST, "STREAM_NOT_FOUND", "Open the stream again."),
-            Self::PairFull => {
-                (INTERNAL_ERROR, "CLIENT_TOO_SLOW", "Read the stream, and send less at a time.")
-            }
-            Self::Full | Self::StreamsFull => {
-                (INTERNAL_ERROR, "SERVICE_FULL", "Try again when running requests are answered.")
-            }
-            Self::Method(_) => (INVALID_REQUEST, "HTTP_METHOD", "Send messages with POST."),
+            Self::RpcOff => (
+                INVALID_REQUEST,
+                "PATH_NOT_FOUND",
+                "Use the control socket, or set `listen.rpc = true`.",
+            ),
+            Self::NoPair => (
+                INVALID_REQUEST,
+                "STREAM_NOT_FOUND",
+                "Open the event stream again with GET, at a path that ends in `/sse`.",
+            ),
+            Self::PairFull => (
+                INTERNAL_ERROR,
+                "CLIENT_TOO_SLOW",
+                "Read the answers from the stream, and send fewer requests at a time.",
+            ),
+            Self::Full | Self::StreamsFull => (
+                INTERNAL_ERROR,
+                "SERVICE_FULL",
+                "Try again after the seconds in `Retry-After`, when other requests have been answered.",
+            ),
+            Self::Method(_) => (INVALID_REQUEST, "HTTP_METHOD", "Send MCP messages with POST."),
             Self::ContentType(_) => {
                 (INVALID_REQUEST, "CONTENT_TYPE", "Send `Content-Type: application/json`.")
             }
@@ -227,7 +243,7 @@ impl IngressError {
                 "ACCEPT",
                 "Send messages with POST. For the stream, send `Accept: text/event-stream`.",
             ),
-            Self::TooLarge => (INVALID_REQUEST, "BODY_TOO_LARGE", "Send less at a time."),
+            Self::TooLarge => (INVALID_REQUEST, "BODY_TOO_LARGE", "Send less data in one request."),
             Self::TooSlow | Self::BrokenOff => {
                 (INVALID_REQUEST, "BODY_INCOMPLETE", "Send the whole body at once.")
             }
@@ -260,7 +276,7 @@ impl IngressError {
             Self::Session(SessionLookupError::Missing) => (
                 SESSION_REQUIRED,
                 "SESSION_REQUIRED",
-                "Send the `Mcp-Session-Id` that `initialize` was answered with.",
+                "Send the `Mcp-Session-Id` header from the response to `initialize`.",
             ),
             Self::Session(SessionLookupError::Unknown) => {
                 (SESSION_NOT_FOUND, "SESSION_NOT_FOUND", "Send `initialize` without a session id.")
@@ -268,16 +284,18 @@ impl IngressError {
             Self::Header(_) => (
                 HEADER_MISMATCH,
                 "HEADER_MISMATCH",
-                "Repeat in the headers what the body says, encoded where it must be.",
+                "Send the same values in the headers as in the body, encoded where the protocol requires it.",
             ),
             Self::Introduction(_) => (
                 INVALID_PARAMS,
                 "INVALID_META",
-                "Say version and capabilities of the client with every request.",
+                "Send the protocol version and the capabilities of the client in `params._meta` of every request.",
             ),
-            Self::Filter(_) => {
-                (INVALID_PARAMS, "INVALID_FILTER", "Name each kind of notification with `true`.")
-            }
+            Self::Filter(_) => (
+                INVALID_PARAMS,
+                "INVALID_FILTER",
+                "Set each kind of notification to `true` or `false`, and `resourceSubscriptions` to a list of URIs.",
+            ),
             Self::NoEvents => {
                 (INVALID_REQUEST, "ACCEPT", "Send `Accept: application/json, text/event-stream`.")
             }
@@ -290,7 +308,7 @@ impl IngressError {
                 let (supported, requested) = (json!(version::SERVED), json!(asked));
                 let context = json!({ "supported": supported, "requested": requested });
                 return RpcError::new(UNSUPPORTED_VERSION, "UNSUPPORTED_VERSION", self.to_string())
-                    .suggest("Use `initialize` and the version that it answers with.")
+                    .suggest("Send `initialize`, and use the protocol version in its result.")
                     .context(context)
                     .detail("supported", supported)
                     .detail("requested", requested);
@@ -331,7 +349,7 @@ impl IngressError {
     }
 
     fn into_response_with(self, error: Bytes) -> Response {
-        tracing::debug!(error = %self, status = %self.status(), "request refused");
+        tracing::debug!(error = %self, status = %self.status(), "request refused: {self}");
         let mut response = json_bytes(self.status(), error);
         if let Self::Method(methods) = self {
             response.headers_mut().insert(ALLOW, HeaderValue::from_static(methods));

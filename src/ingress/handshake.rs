@@ -22,13 +22,13 @@ pub(super) type ClientStream =
 #[derive(Debug, thiserror::Error)]
 pub(super) enum AcceptError {
     /// The handshake took too long or never started.
-    #[error("no TLS handshake within {} s", defaults::HANDSHAKE_TIMEOUT.as_secs())]
+    #[error("the TLS handshake did not complete within {} s", defaults::HANDSHAKE_TIMEOUT.as_secs())]
     Late,
     /// The client speaks plain HTTP.
-    #[error("plain HTTP where TLS is spoken")]
+    #[error("the client sent plain HTTP to a port that expects TLS (`https://`)")]
     PlainHttp,
     /// The client rejected the handshake or disconnected.
-    #[error("TLS handshake")]
+    #[error("the TLS handshake failed")]
     Failed(#[source] io::Error),
 }
 

@@ -17,7 +17,7 @@ use tokio::time;
 use super::{
     IngressContext, Response,
     batch::BatchReplies,
-    error::IngressError,
+    error::{IngressError, quoted_input},
     modern, notification_stream,
     reply::{AcceptedForms, RequestReply},
     respond, resumable_reply,
@@ -268,7 +268,7 @@ pub(super) async fn deliver(
     if message.shape() != MessageKind::Response {
         notified(edge, view, message, session).await;
     } else if !session.answer(message).await {
-        tracing::debug!("answer to a question that nobody has asked, or not any more");
+        tracing::debug!("client response ignored: no server request waits for it");
     }
 }
 
@@ -278,7 +278,10 @@ async fn notified(edge: &IngressContext, view: &View, message: &Message, session
     } else if let Some(id) = message.part(MessagePart::CancelledId)
         && !session.cancel(id)
     {
-        tracing::debug!("cancellation of a request that does not run, or is not the only one");
+        tracing::debug!(
+            "cancellation of request {} ignored: no running request, or more than one, has this id",
+            quoted_input(id)
+        );
     }
 }
 

@@ -255,7 +255,7 @@ impl Down {
                     }
                     session::OutboxItem::Closed => return None,
                     session::OutboxItem::Overtaken => {
-                        tracing::warn!("a client does not read its stream: it is cut off");
+                        tracing::warn!("stream closed: the client does not read its messages as fast as they arrive");
                         return None;
                     }
                 },

@@ -39,10 +39,10 @@ pub(super) enum HeaderMismatch {
     #[error("the header `{0}` is missing")]
     Missing(&'static str),
     /// A header cannot be read.
-    #[error("the header `{0}` has a value that cannot be read")]
+    #[error("the header `{0}` is repeated, or its value cannot be decoded")]
     Unreadable(&'static str),
     /// A header differs from the body.
-    #[error("the header `{header}` is `{told}`, and the body says `{body}`")]
+    #[error("the header `{header}` is `{told}`, but the body has `{body}`")]
     Differs {
         /// The name of the header.
         header: &'static str,
@@ -52,7 +52,7 @@ pub(super) enum HeaderMismatch {
         body: String,
     },
     /// A header that repeats an argument is missing or differs.
-    #[error("the header `{header}` does not say what the argument `{argument}` says")]
+    #[error("the header `{header}` does not match the argument `{argument}`")]
     Argument {
         /// The name of the header.
         header: String,

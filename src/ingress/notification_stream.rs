@@ -78,7 +78,9 @@ impl Listening {
             }
             Ok(OutboxItem::Closed) => None,
             Ok(OutboxItem::Overtaken) => {
-                tracing::warn!("a client does not read its stream: it is cut off");
+                tracing::warn!(
+                    "stream closed: the client does not read its messages as fast as they arrive"
+                );
                 None
             }
             Err(_) => Some(sse::KEEP_ALIVE.into()),

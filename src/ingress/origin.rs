@@ -16,13 +16,13 @@ use crate::config::ListenConfig;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum OriginRefusal {
     /// The `Host` header is missing or names another host.
-    #[error("host `{0}` is not served here")]
+    #[error("the host `{0}` in the `Host` header is not allowed")]
     Host(String),
     /// There are several `Host` headers, and readers differ on which one counts.
-    #[error("a request with several `Host` headers")]
+    #[error("the request has several `Host` headers")]
     Hosts,
     /// The request comes from a page of another site.
-    #[error("origin `{0}` is not allowed here")]
+    #[error("requests from web pages of the origin `{0}` are not allowed")]
     Origin(String),
 }
 
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_hosts_none_counts() {
+    fn a_request_with_several_host_headers_is_refused() {
         let mut headers = HeaderMap::new();
         for host in ["localhost", "localhost"] {
             headers.append(HOST, host.parse().expect("a header"));
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_operator_allows_is_served() {
+    fn a_host_and_origin_that_the_operator_allows_are_served() {
         assert_eq!(verdict(Some("mcp.example"), Some("https://mcp.example")), Ok(()));
     }
 }

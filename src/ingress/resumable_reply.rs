@@ -63,7 +63,7 @@ async fn drive(
     let is_answered = tokio::select! {
         is_answered = tell(&mut reply, first, &resumable) => is_answered,
         () = &mut gone => {
-            tracing::debug!("a client did not come back for its answer");
+            tracing::debug!("answer dropped: the client did not resume its stream in time");
             return;
         }
     };

@@ -176,7 +176,7 @@ impl Service {
             tokio::select! {
                 written = self.unsent.write(writer), if !is_idle => {
                     if let Err(error) = written {
-                        tracing::debug!(%error, "a client on a pipe takes nothing any more");
+                        tracing::debug!(%error, "client on a pipe disconnected: writing to it failed: {error}");
                         return PipeEnd::Gone;
                     }
                 }
@@ -207,7 +207,7 @@ impl Service {
                     session::OutboxItem::Event(_, message) => self.unsent.push(message),
                     session::OutboxItem::Closed => self.reader = None,
                     session::OutboxItem::Overtaken => {
-                        tracing::warn!("a client does not read its pipe: it is cut off");
+                        tracing::warn!("client on a pipe disconnected: the client does not read its messages as fast as they arrive");
                         return PipeEnd::Overtaken;
                     }
                 },

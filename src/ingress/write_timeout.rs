@@ -24,7 +24,7 @@ pub(super) struct WriteTimeout<S> {
 
 /// The error for a client that does not read.
 #[derive(Debug, thiserror::Error)]
-#[error("the client took nothing of its answer for {} s", .0.as_secs_f64())]
+#[error("the client has not read its answer for {} s", .0.as_secs_f64())]
 struct Stalled(Duration);
 
 impl<S> WriteTimeout<S> {
@@ -116,6 +116,6 @@ mod tests {
 
         let error = ours.write_all(&[0; 64]).await.expect_err("nobody reads");
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
-        assert_eq!(error.to_string(), "the client took nothing of its answer for 30 s");
+        assert_eq!(error.to_string(), "the client has not read its answer for 30 s");
     }
 }

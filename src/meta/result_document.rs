@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_described() {
+    fn a_block_that_is_left_out_is_described() {
         for (block, expected) in [
             (
                 r#"{"type":"image","data":"AAAAAAAA","mimeType":"image/png"}"#,

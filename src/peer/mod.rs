@@ -1,7 +1,7 @@
-//! The party at the other end of an accepted connection, as the kernel knows it.
+//! The client at the other end of an accepted connection, as the kernel knows it.
 //!
-//! On a Unix socket the kernel tells the user who connected. On TCP it tells the user of the client's
-//! socket, as long as that socket is on this host and in our network namespace: see [`sock_diag`].
+//! On a Unix socket, the kernel reports the user who connected. On TCP it reports the owner of the
+//! client's socket, if that is on this host and in this network namespace; see [`sock_diag`].
 
 use std::{
     io,
@@ -20,14 +20,14 @@ pub mod sock_diag;
 
 use sock_diag::LocalSocket;
 
-/// The user number that stands for all users whom the user namespace of this process does not map.
+/// The user id that stands for all users without a mapping in this process's user namespace.
 /// Source: `DEFAULT_OVERFLOWUID` in Linux' `include/linux/highuid.h`.
 const OVERFLOW_USER: u32 = 65_534;
 
-/// The party at the other end of one connection.
+/// The client at the other end of one connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectedClient {
-    /// The party that the connection counts for; its member is the connection.
+    /// The holder that the connection counts for; its member is the connection.
     pub holder: Holder,
     /// The client's socket.
     pub socket: ClientSocket,
@@ -40,13 +40,13 @@ pub enum ClientSocket {
     Local(LocalSocket),
     /// A socket of another host, or of another network namespace of this one.
     Elsewhere(IpAddr),
-    /// A socket that the kernel does not tell about: its process has closed it, netlink cannot be
-    /// used, or the connection is none of TCP.
+    /// A socket without information: its process closed it, netlink is unavailable, or the
+    /// connection is not TCP.
     Untold,
 }
 
 impl ConnectedClient {
-    /// Returns the client of a TCP connection. Asks the kernel, which does not block.
+    /// Returns the client of a TCP connection. Queries the kernel, which does not block.
     pub fn of_tcp(stream: &TcpStream) -> Self {
         let socket = client_socket(stream).unwrap_or_else(|error| {
             tracing::debug!(%error, "the kernel does not tell whose a connection is");
@@ -59,19 +59,19 @@ impl ConnectedClient {
         Self { holder: connection_of(account), socket }
     }
 
-    /// Returns the client of a connection of a Unix socket.
+    /// Returns the client of a Unix socket connection.
     pub fn of_unix(stream: &UnixStream) -> Self {
         let account = stream.peer_cred().map_or(Account::Unknown, |found| account_of(found.uid()));
         Self { holder: connection_of(account), socket: ClientSocket::Untold }
     }
 
-    /// Returns the client on the standard input and output of this process: our own user.
+    /// Returns the client on the standard input and output of this process: its own user.
     pub fn of_own_user() -> Self {
         let account = account_of(rustix::process::geteuid().as_raw());
         Self { holder: connection_of(account), socket: ClientSocket::Untold }
     }
 
-    /// Returns the same client in the account of the token that it has brought.
+    /// Returns the same client in the account of its token.
     #[must_use]
     pub fn with_token(self, fingerprint: u64) -> Self {
         let holder = Holder { account: Account::Token(fingerprint), ..self.holder };
@@ -86,12 +86,12 @@ fn account_of(uid: u32) -> Account {
     if uid == OVERFLOW_USER && !shows_all { Account::Unknown } else { Account::User(uid) }
 }
 
-/// Tells whether a user namespace with this map shows all users. Source: user_namespaces(7).
+/// Returns whether a user namespace with this map shows all users. Source: user_namespaces(7).
 fn shows_all_users(map: &str) -> bool {
     map.split_whitespace().eq(["0", "0", "4294967295"])
 }
 
-/// Returns a connection of `account` that has a number of its own.
+/// Returns a connection of `account` with a unique number.
 fn connection_of(account: Account) -> Holder {
     static NUMBER: AtomicU64 = AtomicU64::new(1);
     Holder { account, member: AccountMember::Connection(NUMBER.fetch_add(1, Ordering::Relaxed)) }
@@ -100,10 +100,10 @@ fn connection_of(account: Account) -> Holder {
 fn client_socket(stream: &TcpStream) -> io::Result<ClientSocket> {
     let (client, ours) = (stream.peer_addr()?, stream.local_addr()?);
     Ok(match sock_diag::find(client, ours)? {
-        // A socket that its process has closed belongs to nobody, and the kernel may call it root's.
+        // A socket that its process closed has no owner; the kernel may report root.
         Some(found) if found.inode == 0 => ClientSocket::Untold,
         Some(found) => ClientSocket::Local(found),
-        // On loopback there is one, so it has gone or is in a namespace that we do not see.
+        // A loopback client has a local socket, so it was closed or is in a hidden namespace.
         None if client.ip().to_canonical().is_loopback() => ClientSocket::Untold,
         None => ClientSocket::Elsewhere(client.ip().to_canonical()),
     })
@@ -118,7 +118,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns what is known of a client that `connect` makes.
+    /// Returns the information about a client that `connect` creates.
     async fn caller(
         listen: &str,
         connect: impl FnOnce(SocketAddr) -> std::net::TcpStream + Send + 'static,
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_that_has_closed_its_socket_is_taken_for_nobody() {
+    async fn a_client_that_closed_its_socket_has_an_unknown_account() {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("bound");
         drop(connected(listener.local_addr().expect("bound")));
         let (stream, _) = listener.accept().await.expect("accepted");

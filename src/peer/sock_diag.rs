@@ -1,7 +1,7 @@
-//! The socket at the other end of a TCP connection of this host, looked up in the kernel by its
-//! addresses. Source: sock_diag(7).
+//! The lookup in the kernel of a TCP client's socket on this host, by the addresses of the
+//! connection. Source: sock_diag(7).
 //!
-//! The kernel answers while it takes the request, so that neither of the two calls waits.
+//! The kernel answers during the send, so neither of the two calls blocks.
 
 use std::{
     io,
@@ -15,17 +15,16 @@ use rustix::net::{
 /// A socket of a process on this host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocalSocket {
-    /// The user who made it, as our user namespace numbers users.
+    /// The user who created the socket, as numbered in this process's user namespace.
     pub uid: u32,
-    /// The number that `/proc/PID/fd` shows as `socket:[NUMBER]`; 0 once its process has closed it.
+    /// The number that `/proc/PID/fd` shows as `socket:[NUMBER]`; 0 after its process closed it.
     pub inode: u32,
 }
 
 /// `SOCK_DIAG_BY_FAMILY`. Source: Linux' `include/uapi/linux/sock_diag.h`.
 const BY_FAMILY: u16 = 20;
 
-/// `NLM_F_REQUEST`, and the type of an answer that is an error. Source:
-/// Linux' `include/uapi/linux/netlink.h`.
+/// `NLM_F_REQUEST`, and the type of an error answer. Source: Linux' `include/uapi/linux/netlink.h`.
 const REQUEST: u16 = 1;
 const ERROR: u16 = 2;
 
@@ -41,15 +40,14 @@ const HEADER_BYTES: usize = 16;
 const ID_BYTES: usize = 48;
 const REQUEST_BYTES: usize = HEADER_BYTES + 8 + ID_BYTES;
 
-/// The part of `struct inet_diag_sockid` that has the two ports.
+/// The length of the two ports in `struct inet_diag_sockid`.
 const PORTS_BYTES: usize = 4;
 
-/// Finds the socket at `client` that is connected to `ours`, if it is in our network namespace.
+/// Finds the socket at `client` connected to `ours`, if it is in this network namespace.
 ///
 /// # Errors
 ///
-/// [`io::Error`] where the kernel does not tell, as under `RestrictAddressFamilies=` without
-/// `AF_NETLINK`.
+/// [`io::Error`] if the kernel refuses, as under `RestrictAddressFamilies=` without `AF_NETLINK`.
 pub fn find(client: SocketAddr, ours: SocketAddr) -> io::Result<Option<LocalSocket>> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let kind = Some(netlink::SOCK_DIAG);
@@ -63,7 +61,7 @@ pub fn find(client: SocketAddr, ours: SocketAddr) -> io::Result<Option<LocalSock
 
 /// Returns `struct nlmsghdr` and `struct inet_diag_req_v2`.
 fn request(client: SocketAddr, ours: SocketAddr) -> [u8; REQUEST_BYTES] {
-    // A client of version 4 at a listener of version 6 has addresses of both.
+    // An IPv4 client at an IPv6 listener has mapped addresses.
     let (from, to) = (client.ip().to_canonical(), ours.ip().to_canonical());
     let family = if from.is_ipv4() { VERSION_4 } else { VERSION_6 };
     let mut bytes = [0; REQUEST_BYTES];
@@ -75,19 +73,19 @@ fn request(client: SocketAddr, ours: SocketAddr) -> [u8; REQUEST_BYTES] {
     put(&(REQUEST_BYTES as u32).to_ne_bytes());
     put(&BY_FAMILY.to_ne_bytes());
     put(&REQUEST.to_ne_bytes());
-    put(&[0; 8]); // The number of the request, and of its sender.
+    put(&[0; 8]); // The sequence number, and the sender's port id.
     put(&[family, TCP, 0, 0]);
-    put(&u32::MAX.to_ne_bytes()); // In all states.
+    put(&u32::MAX.to_ne_bytes()); // All states.
     put(&client.port().to_be_bytes());
     put(&ours.port().to_be_bytes());
     put(&octets(from));
     put(&octets(to));
-    put(&0_u32.to_ne_bytes()); // On any interface.
-    put(&[0xff; 8]); // Without a cookie.
+    put(&0_u32.to_ne_bytes()); // Any interface.
+    put(&[0xff; 8]); // No cookie.
     bytes
 }
 
-/// Returns an address as the kernel has it: in 16 bytes, whatever its version.
+/// Returns an address as the kernel stores it: 16 bytes for both versions.
 fn octets(address: IpAddr) -> [u8; 16] {
     match address {
         IpAddr::V4(address) => {
@@ -98,7 +96,7 @@ fn octets(address: IpAddr) -> [u8; 16] {
     }
 }
 
-/// Reads `struct nlmsghdr` and `struct inet_diag_msg`, which answers `request`.
+/// Parses `struct nlmsghdr` and `struct inet_diag_msg`, which answer `request`.
 fn parse(answer: &[u8], request: &[u8; REQUEST_BYTES]) -> io::Result<Option<LocalSocket>> {
     let short = || io::Error::new(io::ErrorKind::InvalidData, "a short answer of netlink");
     let number = |at: usize| {
@@ -112,14 +110,14 @@ fn parse(answer: &[u8], request: &[u8; REQUEST_BYTES]) -> io::Result<Option<Loca
         let error = io::Error::from_raw_os_error(error.saturating_neg());
         return if error.kind() == io::ErrorKind::NotFound { Ok(None) } else { Err(error) };
     }
-    // Where no connection has the addresses, the kernel shows a listener at one of them, which has no
-    // second port.
+    // If no connection has the addresses, the kernel returns a listener at one of them, which has
+    // no second port.
     let ports = |from: &[u8]| from.first_chunk::<PORTS_BYTES>().copied();
     let told = answer.get(HEADER_BYTES + 4..).and_then(ports).ok_or_else(short)?;
     if Some(told) != ports(&request[HEADER_BYTES + 8..]) {
         return Ok(None);
     }
-    // Behind the addresses are the times and the lengths of the queues.
+    // After the addresses come the timers and the lengths of the queues.
     let user = HEADER_BYTES + 4 + ID_BYTES + 12;
     let (uid, inode) = (number(user).ok_or_else(short)?, number(user + 4).ok_or_else(short)?);
     Ok(Some(LocalSocket { uid, inode }))
@@ -137,7 +135,7 @@ mod tests {
     fn addresses_that_no_connection_has_are_those_of_no_socket() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("bound");
         let listening = listener.local_addr().expect("bound");
-        // The kernel shows the listener itself for the first of them.
+        // For the first of them, the kernel returns the listener itself.
         for client in [listening, address("127.0.0.1:1"), address("192.0.2.1:1")] {
             assert_eq!(find(client, address("127.0.0.1:9")).expect("told"), None, "{client}");
         }

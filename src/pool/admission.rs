@@ -19,15 +19,14 @@ use tokio::{
 };
 
 use super::{
-    idle::{self, IdleConnection},
+    idle::IdleConnection,
     lifecycle::LifecycleState,
     permits::{PermitLimits, PermitQueue, PermitReply},
     status::{PoolStatus, ServerConnections},
 };
 use crate::{config, holder::Holder, name::ServerName, share::QueueTicket};
 
-/// An idle connection, by the number of its permit.
-type IdleGuest = IdleConnection<(u64, Arc<dyn Evictable>)>;
+mod eviction;
 
 /// A connection that can hold a permit and can be evicted.
 pub(super) trait Evictable: fmt::Debug + Send + Sync {
@@ -86,25 +85,6 @@ impl Sitting {
     fn stays(&self) -> bool {
         !self.is_leaving
     }
-}
-
-/// A snapshot of the connections that were not asked to close.
-struct Look {
-    idle: Vec<IdleGuest>,
-    /// The number of connections in use or connecting.
-    n_busy: usize,
-    /// The number of closed connections: another admission may have asked them to close.
-    n_closed: usize,
-}
-
-/// The result of asking a connection to close.
-enum Told {
-    /// It closes.
-    Goes,
-    /// It was asked before.
-    IsGoing,
-    /// Enough other connections close.
-    Enough,
 }
 
 #[derive(Debug)]
@@ -256,77 +236,6 @@ impl PermitAdmission {
         }
     }
 
-    /// Evicts idle connections, one for each waiting request or surplus connection.
-    pub(super) fn make_room(self: &Arc<Self>) {
-        loop {
-            let min = {
-                let books = self.books();
-                if !books.is_short(0) {
-                    return;
-                }
-                books.min
-            };
-            let Look { idle, n_busy, n_closed } = self.look();
-            let Some((number, guest)) = idle::evicted(idle, n_busy, min) else { return };
-            // Mark it before it closes, so that a concurrent call does not evict another one.
-            match self.books().tell_to_go(number, n_closed) {
-                Told::Goes => {}
-                Told::IsGoing => continue,
-                Told::Enough => return,
-            }
-            if guest.put_away(true) {
-                self.n_evicted.fetch_add(1, Ordering::Relaxed);
-                tracing::info!(mcp_server = %guest.holding().0, "connection makes room for another");
-            } else {
-                // It is in use again, and therefore not idle in the next snapshot.
-                self.mark(number, false);
-            }
-        }
-    }
-
-    /// Closes connections whose idle timeout is over, as long as this is polled.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe.
-    pub(super) async fn run_idle_sweep(self: Arc<Self>) {
-        loop {
-            // Reset before the snapshot, so that no connection that becomes idle meanwhile is
-            // missed: until the next time is known, every one wakes the sweep.
-            let woken = self.woken.notified();
-            self.sweeps_at_ms.store(u64::MAX, Ordering::Relaxed);
-            let Look { idle, n_busy, .. } = self.look();
-            let (over, next) = idle::expired(idle, n_busy, self.books().min, Instant::now());
-            for (number, guest) in over {
-                if guest.put_away(false) {
-                    self.mark(number, true);
-                    self.n_swept.fetch_add(1, Ordering::Relaxed);
-                    tracing::info!(mcp_server = %guest.holding().0, "idle connection closed");
-                }
-            }
-            self.sweeps_at_ms.store(next.map_or(u64::MAX, |next| self.ms(next)), Ordering::Relaxed);
-            match next {
-                Some(next) => tokio::select! {
-                    () = woken => {}
-                    () = time::sleep_until(next) => {}
-                },
-                None => woken.await,
-            }
-        }
-    }
-
-    /// Records that a connection has become idle, with an idle timeout that ends at `ends`.
-    pub(super) fn became_idle(self: &Arc<Self>, ends: Option<Instant>) {
-        if self.n_wanted.load(Ordering::Relaxed) > 0 {
-            self.make_room();
-        }
-        if let Some(ends) = ends
-            && self.ms(ends) < self.sweeps_at_ms.load(Ordering::Relaxed)
-        {
-            self.woken.notify_one();
-        }
-    }
-
     /// Returns the server that gets the next permit, if a request waits for one.
     pub(super) fn next(&self) -> Option<ServerName> {
         if self.n_wanted.load(Ordering::Relaxed) == 0 {
@@ -409,29 +318,6 @@ impl PermitAdmission {
         self.books().seats.bounds().size
     }
 
-    /// Takes a snapshot of the connections that were not asked to close.
-    fn look(&self) -> Look {
-        let mut look = Look { idle: Vec::new(), n_busy: 0, n_closed: 0 };
-        // Connections are queried without the lock: they may be about to take it.
-        for (number, guest) in self.guests(Sitting::stays) {
-            match guest.idle() {
-                Some(IdleConnection { key: (), since, stay, loss, .. }) => {
-                    let is_above_share = self.books().is_above_share(number);
-                    look.idle.push(IdleConnection {
-                        key: (number, guest),
-                        since,
-                        stay,
-                        loss,
-                        is_above_share,
-                    });
-                }
-                None if guest.holding().1 == LifecycleState::Closed => look.n_closed += 1,
-                None => look.n_busy += 1,
-            }
-        }
-        look
-    }
-
     /// Returns the connections that `is_meant` accepts.
     fn guests(&self, is_meant: impl Fn(&Sitting) -> bool) -> Vec<(u64, Arc<dyn Evictable>)> {
         let books = self.books();
@@ -439,20 +325,9 @@ impl PermitAdmission {
         sitting.filter_map(|(number, sitting)| Some((*number, sitting.guest.upgrade()?))).collect()
     }
 
-    fn mark(&self, number: u64, is_leaving: bool) {
-        if let Some(sitting) = self.books().guests.get_mut(&number) {
-            sitting.is_leaving = is_leaving;
-        }
-    }
-
     /// Publishes the number of connections that should close.
     fn post(&self, books: &Books) {
         self.n_wanted.store(books.n_wanted(), Ordering::Relaxed);
-    }
-
-    fn ms(&self, instant: Instant) -> u64 {
-        let since = instant.saturating_duration_since(self.started);
-        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
     }
 
     fn books(&self) -> MutexGuard<'_, Books> {
@@ -465,31 +340,6 @@ impl Books {
     /// Returns the number of connections that should close.
     fn n_wanted(&self) -> usize {
         self.seats.n_waiting().max(self.seats.n_surplus())
-    }
-
-    /// Returns whether the permit `number` belongs to an account with more than its share.
-    fn is_above_share(&self, number: u64) -> bool {
-        self.guests.get(&number).is_some_and(|sitting| self.seats.is_above_share(sitting.holder))
-    }
-
-    /// Returns whether too few connections close. `n_closed` close for another reason.
-    fn is_short(&self, n_closed: usize) -> bool {
-        let n_leaving = self.guests.values().filter(|guest| guest.is_leaving).count();
-        n_leaving + n_closed < self.n_wanted()
-    }
-
-    /// Marks a connection as asked to close, unless it was or enough others close.
-    fn tell_to_go(&mut self, number: u64, n_closed: usize) -> Told {
-        if !self.is_short(n_closed) {
-            return Told::Enough;
-        }
-        match self.guests.get_mut(&number).filter(|one| one.stays()) {
-            None => Told::IsGoing,
-            Some(one) => {
-                one.is_leaving = true;
-                Told::Goes
-            }
-        }
     }
 }
 

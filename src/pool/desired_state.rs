@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_last_server_has_taken_says_nothing_of_the_next() {
+    fn a_step_completed_on_an_old_connection_is_repeated_on_the_next_one() {
         let mut standing = DesiredState::default();
         standing.connected(1);
         standing.set_demand(wants(None, &["a"]));

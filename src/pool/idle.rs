@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_its_client_knows_is_lost_last() {
+    fn eviction_spares_client_state_and_running_work_the_longest() {
         let start = Instant::now();
         let mut all = idle(start, [("state", 1, POOLED), ("work", 2, POOLED), ("none", 3, POOLED)]);
         all[0].loss = EvictionCost::State;

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_changes_nothing_and_says_what_it_was() {
+    fn a_refused_transition_leaves_the_state_unchanged_and_names_both_states() {
         let mut life = ConnectionLifecycle::default();
         let refused = life.fail().expect_err("nothing has failed yet");
         assert_eq!(

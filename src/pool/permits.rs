@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn who_came_first_sits_first_and_nobody_overtakes() {
+    fn permits_are_granted_in_the_order_of_the_requests() {
         let (mut seats, now) = (seats(1, 0), Instant::now());
         assert_eq!(seats.ask(ONE, now), PermitReply::Seated);
         let (first, second) = (queued(seats.ask(ONE, now)), queued(seats.ask(ONE, now)));
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn who_leaves_the_queue_keeps_nobody_waiting() {
+    fn a_request_that_leaves_the_permit_queue_does_not_delay_the_next_one() {
         let (mut seats, now) = (seats(1, 0), Instant::now());
         assert_eq!(seats.ask(ONE, now), PermitReply::Seated);
         let (first, second) = (queued(seats.ask(ONE, now)), queued(seats.ask(ONE, now)));
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn with_fewer_seats_nobody_has_to_stand_up() {
+    fn a_lower_pool_size_revokes_no_permit_and_grants_none_while_there_is_a_surplus() {
         let (mut seats, now) = (seats(3, 0), Instant::now());
         for _ in 0..3 {
             assert_eq!(seats.ask(ONE, now), PermitReply::Seated);

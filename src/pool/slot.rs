@@ -1,7 +1,6 @@
 //! One declared server's place in the pool, with the connections that its sharing mode needs.
 
 use std::{
-    future::pending,
     sync::{
         Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
@@ -9,29 +8,30 @@ use std::{
     time::Duration,
 };
 
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    LifecycleState, SlotError, SlotStatus,
+    LifecycleState, SlotStatus,
     admission::{Evictable as _, PermitAdmission},
     breaker_gate::BreakerGate,
     desired_state::ClientDemand,
-    exclusive::{Checkout, ExclusivePool},
+    exclusive::ExclusivePool,
     finished_tasks::FinishedTasks,
     per_session::PerSessionPool,
-    supervisor::{ConnectionClaim, ServerContext, Supervisor, SupervisorStatus},
+    supervisor::{ServerContext, Supervisor, SupervisorStatus},
     tool_hints::ToolHints,
 };
 use crate::{
     config::{self, LifecycleConfig, ServerConfig, SharingMode, StartPolicy, defaults},
-    connection::{
-        Connection, ConnectionOwner, ConnectionTraffic, Dialer, ListRevisions, SessionOwner,
-    },
+    connection::{ConnectionOwner, ConnectionTraffic, Dialer, ListRevisions, SessionOwner},
     holder::Holder,
     name::ServerName,
     protocol::task::TaskCapability,
 };
+
+mod connection_lease;
+
+pub use connection_lease::ConnectionLease;
 
 /// One declared server's place in the pool.
 #[derive(Debug)]
@@ -52,23 +52,6 @@ enum Connections {
     Exclusive(Arc<ExclusivePool>),
     /// One for each client.
     Owned(Arc<PerSessionPool>),
-}
-
-/// A connection for one request. The next request may get another one.
-#[derive(Debug)]
-pub struct ConnectionLease {
-    /// The connection.
-    pub connection: Arc<Connection>,
-    /// Keeps the connection in use until the request ends.
-    _held: Held,
-}
-
-#[derive(Debug)]
-enum Held {
-    /// Shared with other requests.
-    Claim { _claim: Option<ConnectionClaim> },
-    /// Exclusive.
-    Checkout { _checkout: Checkout },
 }
 
 impl ServerSlot {
@@ -192,70 +175,6 @@ impl ServerSlot {
         matches!(self.connections, Connections::Owned(_))
     }
 
-    /// Leases a connection for a request of metamcp itself, like [`ServerSlot::lease_for`].
-    ///
-    /// # Errors
-    ///
-    /// Those of [`ServerSlot::lease_for`].
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: the connection attempt continues for the other waiters.
-    pub async fn lease(
-        &self,
-        owner: Option<&SessionOwner>,
-        until: Instant,
-    ) -> Result<ConnectionLease, SlotError> {
-        self.lease_for(Holder::SERVICE, owner, until).await
-    }
-
-    /// Leases a connection for a request of `owner`, counted for `holder`, and connects first if
-    /// there is none. Concurrent callers that share a connection cause one attempt. Until `until`
-    /// it waits for a permit or for a checked-out connection to be returned. It waits for a started
-    /// attempt as long as that takes.
-    ///
-    /// # Errors
-    ///
-    /// [`SlotError`] if there is no connection. A failed attempt fails for every waiter.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: the connection attempt continues for the other waiters.
-    pub async fn lease_for(
-        &self,
-        holder: Holder,
-        owner: Option<&SessionOwner>,
-        until: Instant,
-    ) -> Result<ConnectionLease, SlotError> {
-        let keeper = match &self.connections {
-            Connections::Shared(keeper) => Arc::clone(keeper),
-            Connections::Owned(owned) => owned.of(owner)?,
-            Connections::Exclusive(exclusive) => {
-                let (connection, checkout) = exclusive.check_out(holder, until).await?;
-                return Ok(ConnectionLease {
-                    connection,
-                    _held: Held::Checkout { _checkout: checkout },
-                });
-            }
-        };
-        let (connection, claim) = keeper.lease(holder, Some(until)).await?;
-        Ok(ConnectionLease { connection, _held: Held::Claim { _claim: claim } })
-    }
-
-    /// Leases a connection for a request of `owner` if one is available without waiting.
-    pub fn ready(&self, owner: Option<&SessionOwner>) -> Option<ConnectionLease> {
-        let (connection, claim) = self.standing(owner)?.claim()?;
-        Some(ConnectionLease { connection, _held: Held::Claim { _claim: Some(claim) } })
-    }
-
-    /// Returns the connection that a request of `owner` would most likely get, if any.
-    pub fn live(&self, owner: Option<&SessionOwner>) -> Option<Arc<Connection>> {
-        match &self.connections {
-            Connections::Exclusive(exclusive) => exclusive.live(),
-            Connections::Shared(_) | Connections::Owned(_) => self.standing(owner)?.live(),
-        }
-    }
-
     /// Sets the desired state of the connection of `owner` and reconciles it. Without a connection,
     /// the next connection applies it.
     ///
@@ -312,18 +231,6 @@ impl ServerSlot {
         }
     }
 
-    /// Returns how long the connection attempt for `owner` has been in progress, if there is one.
-    pub fn connecting_for(&self, owner: Option<&SessionOwner>) -> Option<Duration> {
-        match &self.connections {
-            Connections::Exclusive(exclusive) => {
-                exclusive.supervisors().iter().filter_map(|keeper| keeper.connecting_for()).max()
-            }
-            Connections::Shared(_) | Connections::Owned(_) => {
-                self.standing(owner)?.connecting_for()
-            }
-        }
-    }
-
     /// Returns whether the server is connecting for the first time, with no failed attempt.
     pub(super) fn is_starting(&self) -> bool {
         self.attempts() <= 1 && self.keepers().iter().any(|keeper| keeper.is_first_connecting())
@@ -360,19 +267,6 @@ impl ServerSlot {
                 _reported_by_the_dial = keeper.lease(Holder::SERVICE, None) => {}
                 () = keeper.absent() => {}
             }
-        }
-    }
-
-    /// Waits until an attempt to connect for `owner` has failed and another attempt follows. Never
-    /// returns where each request may have its own connection.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe.
-    pub async fn absent(&self, owner: Option<&SessionOwner>) {
-        match self.standing(owner) {
-            Some(keeper) => keeper.absent().await,
-            None => pending().await,
         }
     }
 

@@ -147,7 +147,7 @@ async fn settle() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_is_closed_when_nobody_has_used_it_for_its_time_and_not_before() {
+async fn an_unused_connection_is_closed_at_its_idle_timeout_and_not_before() {
     let rig = Rig::new(size(5), &[lazy("a")]);
     assert_eq!(rig.state("a"), LifecycleState::Idle);
     let lease = rig.lease("a").await;
@@ -195,7 +195,7 @@ async fn one_that_was_put_away_is_connected_again_when_it_is_needed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_idle_server_that_clings_is_ended_at_once_where_somebody_waits() {
+async fn an_idle_server_that_survives_the_end_of_its_input_is_killed_at_once_if_a_client_waits() {
     let rig = Rig::new(size(1), &[lazy("a"), lazy("b")]);
     rig.server("a").set_behaviour(ServerBehaviour::Clings);
     // It is closed at its idle timeout, and used again meanwhile.
@@ -259,7 +259,7 @@ async fn a_server_that_is_kept_stays_for_ever_or_for_its_own_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_is_watched_stays_and_has_its_time_when_nobody_watches_any_more() {
+async fn a_watched_connection_stays_open_and_its_idle_timeout_starts_when_the_watch_ends() {
     let rig = Rig::new(size(5), &[lazy("a")]);
     let slot = rig.slot("a");
     slot.set_demand(None, || ClientDemand {
@@ -363,7 +363,7 @@ async fn by_default_20_connections_exist_at_a_time_and_the_21st_request_waits() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_does_not_wait_any_more_is_given_no_room() {
+async fn an_aborted_request_gets_no_room_in_the_pool() {
     let rig = Rig::new(size(1), &[lazy("a"), lazy("b"), lazy("c")]);
     let lease = rig.lease("a").await;
     let b = rig.ask("b", MINUTE);
@@ -412,7 +412,7 @@ async fn other_rules_for_the_reserve_are_for_those_who_wait_already() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_asks_while_the_last_process_leaves_is_told_of_the_lack_of_room() {
+async fn a_request_during_the_exit_of_an_evicted_process_is_told_that_the_pool_is_exhausted() {
     let rig = Rig::new(size(1), &[lazy("a"), lazy("b")]);
     rig.touch("a").await;
     rig.server("a").set_behaviour(ServerBehaviour::Clings);
@@ -427,7 +427,7 @@ async fn who_asks_while_the_last_process_leaves_is_told_of_the_lack_of_room() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_has_waited_in_vain_is_told_who_holds_what() {
+async fn a_request_that_waits_in_vain_for_the_pool_is_told_the_holders_of_the_connections() {
     let rig = Rig::new(size(2), &[lazy("a"), kept("kept"), lazy("b")]);
     rig.touch("kept").await;
     let _leases = [rig.lease("a").await, rig.lease("a").await];
@@ -476,7 +476,7 @@ async fn other_rules_take_effect_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_too_many_after_a_reload_goes_when_nobody_uses_it_any_more() {
+async fn a_connection_above_a_reduced_pool_size_is_closed_when_its_last_lease_ends() {
     let all = [lazy("a"), lazy("b")];
     let rig = Rig::new(size(2), &all);
     let (first, _second) = (rig.lease("a").await, rig.lease("b").await);
@@ -489,7 +489,7 @@ async fn who_is_too_many_after_a_reload_goes_when_nobody_uses_it_any_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_several_connections_the_one_used_last_is_used_next_and_the_others_go() {
+async fn the_most_recently_used_of_several_connections_is_reused_and_the_others_are_closed() {
     let exclusive =
         with("a", |server| server.sharing = SharingMode::Exclusive { max_connections: 3 });
     let rig = Rig::new(size(5), &[exclusive]);
@@ -511,7 +511,7 @@ async fn of_several_connections_the_one_used_last_is_used_next_and_the_others_go
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_for_room_takes_a_connection_of_its_own_server_that_is_given_back() {
+async fn a_request_that_waits_for_room_takes_a_returned_connection_of_its_own_server() {
     let exclusive =
         with("a", |server| server.sharing = SharingMode::Exclusive { max_connections: 3 });
     let rig = Rig::new(size(1), &[exclusive]);
@@ -525,7 +525,8 @@ async fn who_waits_for_room_takes_a_connection_of_its_own_server_that_is_given_b
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_inherits_a_connection_leaves_no_room_for_one_more_than_there_may_be() {
+async fn a_request_that_inherits_a_connection_does_not_raise_the_connection_count_above_its_limit()
+{
     let exclusive =
         with("a", |server| server.sharing = SharingMode::Exclusive { max_connections: 2 });
     let rig = Rig::new(size(5), &[exclusive]);
@@ -544,7 +545,7 @@ async fn who_inherits_a_connection_leaves_no_room_for_one_more_than_there_may_be
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_for_one_of_its_own_goes_behind_another_server_that_came_before() {
+async fn a_request_for_a_returned_connection_waits_behind_an_earlier_request_for_another_server() {
     let exclusive =
         with("a", |server| server.sharing = SharingMode::Exclusive { max_connections: 3 });
     let rig = Rig::new(size(1), &[exclusive, lazy("b")]);
@@ -564,7 +565,7 @@ async fn who_waits_for_one_of_its_own_goes_behind_another_server_that_came_befor
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kept_server_whose_first_dial_failed_is_tried_again_and_again() {
+async fn the_pool_retries_a_kept_server_after_its_first_connection_attempt_failed() {
     let rig = Rig::new(size(5), &[kept("a")]);
     rig.server("a").set_behaviour(ServerBehaviour::Missing);
     rig.pool.warm_up().await;
@@ -676,7 +677,7 @@ async fn a_connection_that_a_request_has_made_is_no_answer_to_a_probe() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lazy_server_is_dialled_again_for_as_long_as_somebody_watches_it() {
+async fn the_pool_reconnects_a_lazy_server_as_long_as_a_client_watches_it() {
     let rig = Rig::new(size(5), &[lazy("a")]);
     let (server, slot) = (rig.server("a"), rig.slot("a"));
     slot.set_demand(None, || ClientDemand {

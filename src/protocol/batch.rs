@@ -27,10 +27,10 @@ pub enum BatchError {
     #[error("not valid JSON: {0}")]
     Json(String),
     /// No members.
-    #[error("a batch without messages")]
+    #[error("the batch has no messages")]
     Empty,
     /// Too many members.
-    #[error("a batch of {n_members} messages, and there may be {n_max}")]
+    #[error("the batch has {n_members} messages, and the limit is {n_max}")]
     TooLong {
         /// The number of members.
         n_members: usize,
@@ -38,13 +38,13 @@ pub enum BatchError {
         n_max: usize,
     },
     /// None of its members is a message.
-    #[error("a batch without any message: the first member is {0}")]
+    #[error("no member of the batch is a valid message (first member: {0})")]
     Nothing(ParseError),
     /// A handshake among other messages, which would precede its completion.
-    #[error("`initialize` in a batch")]
+    #[error("`initialize` is not allowed in a batch")]
     Initialize,
     /// Two requests with one id, whose answers the client could not tell apart.
-    #[error("a batch with two requests whose id is {0}")]
+    #[error("two requests of the batch have the id {0}")]
     SameId(String),
 }
 

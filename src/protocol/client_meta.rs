@@ -36,10 +36,10 @@ pub struct ClientMeta {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClientMetaError {
     /// A member is missing or has the wrong type.
-    #[error("`params._meta` has no `{0}` that is {1}")]
+    #[error("`params._meta` must contain `{0}` as {1}")]
     Missing(&'static str, &'static str),
     /// An unknown log level.
-    #[error("`{0}` is no log level")]
+    #[error("`{0}` is not a log level")]
     Level(String),
 }
 
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn a_missing_or_invalid_member_of_the_client_metadata_is_named() {
         let refused = |meta| ClientMeta::read(&request(meta)).expect_err(meta).to_string();
         assert!(refused("{}").contains("protocolVersion"));
         assert!(refused("7").contains("protocolVersion"));

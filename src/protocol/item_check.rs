@@ -50,7 +50,7 @@ impl<'a> ItemScan<'a> {
             return Err("it is not an object");
         }
         // The text is valid JSON, so a member is repeated, which readers interpret differently.
-        serde_json::from_str(json).map_err(|_| "it has a member twice")
+        serde_json::from_str(json).map_err(|_| "one of its members appears twice")
     }
 
     /// Returns the member that identifies the item.
@@ -157,7 +157,7 @@ mod tests {
             (
                 tools,
                 format!(r#"{{"name":"a","name":"b",{object}}}"#),
-                Some("it has a member twice"),
+                Some("one of its members appears twice"),
             ),
             (tools, r#"{"name":"a"}"#.to_owned(), Some("it has no `inputSchema` of type object")),
             (

@@ -93,7 +93,7 @@ pub enum ParseError {
     #[error("not valid JSON: {0}")]
     Json(String),
     /// An array, which [`super::Batch`] reads where batches are allowed.
-    #[error("a batch: send one message per request")]
+    #[error("a batch is not accepted here: send one message per request")]
     Batch,
     /// JSON, but not a JSON-RPC 2.0 message.
     #[error("not a JSON-RPC 2.0 message: {0}")]
@@ -102,10 +102,10 @@ pub enum ParseError {
     #[error("not a JSON-RPC 2.0 message: {0}")]
     Member(String),
     /// A message larger than a span can address (4 GiB).
-    #[error("a message of {0} bytes")]
+    #[error("the message has {0} bytes, more than the limit of 4 GiB")]
     TooLarge(usize),
     /// More than [`DEPTH_MAX`] nested arrays and objects, on which many parsers crash.
-    #[error("arrays and objects in it are nested deeper than {DEPTH_MAX} levels")]
+    #[error("arrays and objects are nested deeper than {DEPTH_MAX} levels")]
     TooDeep {
         /// The kind of the message.
         shape: MessageKind,
@@ -382,13 +382,15 @@ impl Envelope<'_> {
         match (self.method.is_some(), id, self.result.is_some(), self.error.is_some()) {
             (true, None, false, false) => Ok(MessageKind::Notification),
             (true, Some(b'"' | b'-' | b'0'..=b'9'), false, false) => Ok(MessageKind::Request),
-            (true, Some(_), false, false) => Err(ParseError::Shape("`id` is a string or a number")),
+            (true, Some(_), false, false) => {
+                Err(ParseError::Shape("`id` must be a string or a number"))
+            }
             // A null id answers a request that could not be read.
             (false, Some(b'"' | b'-' | b'0'..=b'9' | b'n'), result, error) if result != error => {
                 Ok(MessageKind::Response)
             }
             _ => Err(ParseError::Shape(
-                "a request has `method` and `id`, a response `id` and either `result` or `error`",
+                "a request needs `method` and `id`, a response needs `id` and either `result` or `error`",
             )),
         }
     }

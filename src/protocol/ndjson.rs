@@ -131,9 +131,9 @@ impl OversizedLine {
 
     /// Returns the error for the sender of the line, where messages may have `length_max` bytes.
     pub fn refusal(&self, length_max: usize) -> Bytes {
-        let text = format!("a message of {} bytes, and there may be {length_max}", self.length);
+        let text = format!("the message has {} bytes, and the limit is {length_max}", self.length);
         RpcError::new(INVALID_REQUEST, "LINE_TOO_LONG", text)
-            .suggest("Send less at a time.")
+            .suggest("Send less data in one message.")
             .render(self.request_id().as_deref())
     }
 

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_touched_stays_as_it_is() {
+    fn an_untouched_member_keeps_its_spelling() {
         let mut members =
             ObjectMembers::read(r#"{ "a":1e400, "b" : [1.0],"c":"x\u0041"}"#).expect("an object");
         assert_eq!(members.string("c").as_deref(), Some("xA"));

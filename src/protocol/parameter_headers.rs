@@ -86,16 +86,16 @@ pub struct HeaderParameter {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderMarkError {
     /// The mark is not a valid suffix of a header name.
-    #[error("`x-mcp-header` is {0}, which is not the name of a header")]
+    #[error("`x-mcp-header` is {0}, which is not a valid header name")]
     Name(String),
     /// Two arguments would share one header.
-    #[error("`x-mcp-header` is `{0}` twice")]
+    #[error("two `x-mcp-header` members select the same header `{0}`")]
     Twice(String),
     /// The value is not simple enough for a header.
-    #[error("`x-mcp-header` `{0}` marks what is no integer, string or boolean")]
+    #[error("`x-mcp-header` `{0}` marks a property that is not an integer, string or boolean")]
     Kind(String),
     /// No path leads to the argument.
-    #[error("`x-mcp-header` {0} marks what no chain of `properties` leads to")]
+    #[error("`x-mcp-header` {0} marks a schema that no chain of `properties` leads to")]
     Place(String),
 }
 

@@ -153,7 +153,7 @@ pub enum ServerProfileError {
     #[error("its `server/discover` result has no `supportedVersions`")]
     NoVersions,
     /// The version is unknown or has no handshake.
-    #[error("it answered with protocol version `{0}`, which is none that we know")]
+    #[error("it answered with protocol version `{0}`, which metamcp does not support")]
     Version(String),
 }
 

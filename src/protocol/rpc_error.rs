@@ -92,9 +92,9 @@ impl RpcError {
         Self::new(INTERNAL_ERROR, "SERVICE_STOPPING", "the service is stopping").suggest(
             match may_be_done {
                 true => {
-                    "The server may have done it: see what has come of it before you ask again."
+                    "The server may have executed the request: check its effects before you send it again."
                 }
-                false => "Ask again in a moment: the service may come back.",
+                false => "Try again in a moment: the service may be restarting.",
             },
         )
     }
@@ -171,7 +171,7 @@ impl RpcError {
     #[must_use]
     pub fn complete(mut self) -> Self {
         if self.suggestion.as_deref().is_none_or(str::is_empty) {
-            self.suggestion = Some("See the log of the service for more.".to_owned());
+            self.suggestion = Some("See the log of the service for the cause.".to_owned());
         }
         if self.context.is_null() {
             self.context = Value::Object(serde_json::Map::new());
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_protocol_wants_in_the_data_stands_beside_what_we_say() {
+    fn an_error_carries_the_data_of_the_protocol_beside_the_code_of_metamcp() {
         let error = RpcError::new(UNSUPPORTED_VERSION, "UNSUPPORTED_VERSION", "no")
             .detail("requested", json!("1900-01-01"));
         insta::assert_snapshot!(

@@ -518,7 +518,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_encoded_is_read_back(
+        fn an_encoded_event_stream_is_read_back_unchanged(
             messages in prop::collection::vec("[ -~]{1,40}", 1..5), cut in 1..9usize,
         ) {
             let stream: Vec<u8> =

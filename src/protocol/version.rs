@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_between_the_versions_is_known() {
+    fn each_legacy_version_has_its_own_set_of_features() {
         let table = LEGACY.map(|found| (has_priming(found), has_titles(found), has_batches(found)));
         assert_eq!(
             table,

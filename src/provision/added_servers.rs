@@ -1,7 +1,7 @@
-//! Which servers were added to those that are declared to be there. Pure.
+//! The set of servers that were added to the declared ones. Pure.
 //!
-//! One that was added is as if it stood under `[servers]`, for as long as it is declared under
-//! `[provision.servers]`: what is in force is then compared as any two configurations are.
+//! An added server counts as declared under `[servers]` while it is declared under
+//! `[provision.servers]`. The effective configuration is then compared as after any reload.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -10,14 +10,14 @@ use crate::{
     name::ServerName,
 };
 
-/// What the file says, and which servers were added to it.
+/// The configuration file, and the servers that were added.
 #[derive(Debug)]
 pub(super) struct AddedServers {
     config: Arc<Config>,
     names: BTreeSet<ServerName>,
 }
 
-/// What is in force from now on, and what of it is new.
+/// The new effective configuration, and its difference from the last one.
 #[derive(Debug)]
 pub(super) struct ServerSetChange {
     pub(super) config: Config,
@@ -25,12 +25,12 @@ pub(super) struct ServerSetChange {
 }
 
 impl AddedServers {
-    /// Returns what `config` says, and nothing added.
+    /// Returns the set for `config`, with no server added.
     pub(super) fn new(config: Arc<Config>) -> Self {
         Self { config, names: BTreeSet::new() }
     }
 
-    /// Adds a server; `None` if it was added before, or may not be.
+    /// Adds a server. Returns `None` if it was added before, or is not declared.
     pub(super) fn add(&mut self, name: &ServerName) -> Option<ServerSetChange> {
         if !may_be_added(&self.config, name) || self.names.contains(name) {
             return None;
@@ -40,7 +40,7 @@ impl AddedServers {
         Some(self.change_from(&before))
     }
 
-    /// Takes another configuration: what was added stays as far as it may be added still.
+    /// Applies another configuration. An added server stays if it is still declared.
     pub(super) fn replace(&mut self, config: Arc<Config>) -> ServerSetChange {
         let before = self.in_force();
         self.config = config;
@@ -91,7 +91,7 @@ mod tests {
         [provision.servers.b]\ncommand = \"b\"\ndescription = \"does\"\n";
 
     #[test]
-    fn what_is_declared_to_wait_is_added_once_and_nothing_else_ever() {
+    fn a_dormant_server_is_added_once_and_an_undeclared_server_is_never_added() {
         let mut added = AddedServers::new(config(WAITING));
         let change = added.add(&name("a")).expect("it waits");
         assert_eq!(change.diff.added, names(&["a"]));
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_back_after_it_was_gone_waits_again() {
+    fn a_dormant_server_that_is_removed_and_declared_again_can_be_added_again() {
         let mut added = AddedServers::new(config(WAITING));
         added.add(&name("a")).expect("it waits");
         added.replace(config(""));

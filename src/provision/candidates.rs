@@ -1,4 +1,4 @@
-//! The servers that may be added, ready to be searched.
+//! The servers that may be added, with their search index.
 
 use std::{
     collections::BTreeMap,
@@ -21,35 +21,35 @@ use crate::{
     search::{AnalyzedServer, RankingStrategy, SearchIndex, SearchQuery, Thesaurus, ToolPosition},
 };
 
-/// The servers that may be added, ready to be searched.
+/// The servers that may be added, with their search index.
 #[derive(Debug)]
 pub(super) struct ProvisionOffer {
     rules: ProvisionConfig,
-    /// In the order of the index.
+    /// The servers, in the order of the index.
     servers: Vec<(ServerName, Arc<Provisionable>)>,
     index: OnceLock<SearchIndex>,
     strategy: RankingStrategy,
-    /// Groups that are declared.
+    /// The declared groups of synonyms.
     synonyms: Vec<Vec<String>>,
     thesaurus: OnceLock<Arc<Thesaurus>>,
-    /// What the disk has of them, read when somebody asks first.
+    /// The cached tools of the servers, read at the first request.
     remembered: OnceCell<RememberedTools>,
 }
 
-/// A server that may be added and fits.
+/// A server that may be added and matches the request.
 #[derive(Clone, Debug)]
 pub(super) struct Candidate {
     pub(super) name: ServerName,
     pub(super) server: Arc<Provisionable>,
     pub(super) fit: MatchScore,
-    /// The tool that it had in an earlier run and that fits so well, where that is not how it is
-    /// declared.
+    /// The tool from an earlier run that gives the score, if it matches better than the
+    /// declaration.
     pub(super) tool: Option<String>,
     pub(super) verdict: TrustVerdict,
 }
 
 impl ProvisionOffer {
-    /// Returns what `config` declares: nothing where that is switched off.
+    /// Returns the servers that `config` declares; none if provisioning is off.
     pub(super) fn new(config: &Config) -> Self {
         let rules = config.provision.clone();
         let servers: Vec<_> = match rules.is_enabled {
@@ -67,16 +67,16 @@ impl ProvisionOffer {
         }
     }
 
-    /// Returns the words that mean the same.
+    /// Returns the synonyms.
     fn thesaurus(&self) -> &Arc<Thesaurus> {
         self.thesaurus.get_or_init(|| match self.strategy {
             RankingStrategy::Hybrid => Thesaurus::with_synonyms(&self.synonyms),
-            // Only a search by meaning looks at it.
+            // Only the hybrid search uses synonyms.
             RankingStrategy::Keyword | RankingStrategy::Bm25 => Arc::default(),
         })
     }
 
-    /// Returns how the servers are declared, made when somebody asks first: few ever do.
+    /// Returns the index of the declarations, built at the first request: most services get none.
     fn index(&self) -> &SearchIndex {
         self.index.get_or_init(|| {
             let analyzed = self.servers.iter().map(|(name, server)| analyzed(name, server));
@@ -84,16 +84,16 @@ impl ProvisionOffer {
         })
     }
 
-    /// Tells whether anything may be added, or suggested.
+    /// Returns whether provisioning is on.
     pub(super) fn is_enabled(&self) -> bool {
         self.rules.is_enabled
     }
 
-    /// Takes what the disk has of the tools of these servers, unless that was done.
+    /// Reads the cached tools of these servers, unless that was done.
     ///
     /// # Cancel safety
     ///
-    /// Safe: whoever asks next does it.
+    /// Cancel safe: the next caller repeats it.
     pub(super) async fn remember(&self, catalog: &Catalog) {
         let read = || async {
             let declared = self.servers.iter();
@@ -113,8 +113,8 @@ impl ProvisionOffer {
         let _remembered = self.remembered.get_or_init(read).await;
     }
 
-    /// Returns the servers that are worth a mention, the surest first: by how they are declared, or by
-    /// a tool that they had in an earlier run.
+    /// Returns the servers that match well enough, best first: by their declaration, or by a tool
+    /// that they had in an earlier run.
     pub(super) fn candidates(&self, wanted: &RequestedTask) -> Vec<Candidate> {
         let declared = wanted.among(self.index(), self.servers.len(), self.strategy);
         let mut by_tool = self.by_tool(wanted);
@@ -122,14 +122,14 @@ impl ProvisionOffer {
             .into_iter()
             .map(|(at, fit)| {
                 let better = by_tool.remove(&at).filter(|(by_tool, _)| {
-                    // What the operator says of it counts where both are as sure.
+                    // On a tie, the operator's description counts.
                     by_tool.confidence > fit.confidence
                 });
                 better.map_or((at, fit, None), |(fit, tool)| (at, fit, Some(tool)))
             })
             .collect();
         fits.extend(by_tool.into_iter().map(|(at, (fit, tool))| (at, fit, Some(tool))));
-        // Stable: of equal ones the search has said which comes first.
+        // The sort is stable: equal ones keep the order of the search.
         fits.sort_by(|(_, one, _), (_, other, _)| other.confidence.total_cmp(&one.confidence));
         let worth = fits.into_iter().filter(|(_, fit, _)| fit.is_relevant());
         worth
@@ -142,7 +142,7 @@ impl ProvisionOffer {
             .collect()
     }
 
-    /// Returns for each server with a tool that fits, by its position, the best one.
+    /// Returns the best matching tool of each server that has any, by the server's position.
     fn by_tool(&self, wanted: &RequestedTask) -> BTreeMap<usize, (MatchScore, String)> {
         let Some(remembered) = self.remembered.get() else { return BTreeMap::new() };
         let found = remembered.found(wanted.text(), self.strategy);
@@ -156,9 +156,8 @@ impl ProvisionOffer {
         best
     }
 
-    /// Returns how well tools of a snapshot fit that fit at all, or those of one of its servers, by
-    /// their place, the best first. All of them were analysed for the search; only those that it finds
-    /// first are, once more, by themselves.
+    /// Returns the matching tools of a snapshot, or of one of its servers, best first. The search
+    /// ranks all tools; only its first results are scored, each by itself.
     pub(super) fn tools(
         &self,
         wanted: &RequestedTask,
@@ -180,8 +179,8 @@ impl ProvisionOffer {
         fits.filter_map(|(at, fit)| Some((found.get(at)?.0, fit))).collect()
     }
 
-    /// Returns how well each of some texts fits that fits at all, by its position, the best first.
-    /// Each is a name and the definition of a tool, or of what is like one.
+    /// Returns the scores of the matching texts, best first, each with its position. A text is a
+    /// name and a definition, written as that of a tool.
     fn fits<'a>(
         &self,
         wanted: &RequestedTask,
@@ -194,7 +193,7 @@ impl ProvisionOffer {
         wanted.among(&index, analyzed.len(), self.strategy)
     }
 
-    /// Returns what of a registry's servers is worth a mention, the surest first.
+    /// Returns the entries of a registry that match well enough, best first.
     pub(super) fn listed(
         &self,
         wanted: &RequestedTask,
@@ -220,7 +219,7 @@ impl ProvisionOffer {
 }
 
 impl Candidate {
-    /// Returns it as one that was not started.
+    /// Returns the candidate as a suggestion.
     pub(super) fn suggested(&self) -> ExistingServer {
         ExistingServer {
             name: self.name.clone(),
@@ -232,12 +231,12 @@ impl Candidate {
         }
     }
 
-    /// Returns it as one that was.
+    /// Returns the candidate as a server that was started.
     pub(super) fn started(&self) -> ExistingServer {
         ExistingServer { started: true, reason: self.reason(), ..self.suggested() }
     }
 
-    /// Returns why it was found.
+    /// Returns the reason why it was found.
     pub(super) fn reason(&self) -> String {
         match &self.tool {
             Some(tool) => format!("{} by its tool `{}`", self.fit, display_text(tool)),
@@ -246,7 +245,7 @@ impl Candidate {
     }
 }
 
-/// A server is found as a tool is that has its name, its keywords for a title, and its description.
+/// Analyzes a server as a tool with the server's name, keywords as title, and description.
 fn analyzed(name: &ServerName, server: &Provisionable) -> Arc<AnalyzedServer> {
     let definition = serde_json::json!({
         "name": name.as_str(),

@@ -1,9 +1,8 @@
-//! How well something fits to what somebody wants to do: by which of the words it covers. Pure.
+//! The score of a match between a request and a text: the share of the words that it covers. Pure.
 //!
-//! The confidence is the share of the words that are covered, words that carry no meaning aside: a
-//! word counts in full where it stands, in whatever form, and less where only another one stands
-//! there that means nearly the same. So it can be 1 for a whole sentence, does not depend on what
-//! else there is to be found, and can be told in words.
+//! The confidence is the share of covered words, without stop words. A word counts in full if it
+//! occurs in any form, and less if only a near synonym occurs. So a whole sentence can reach 1,
+//! other candidates do not matter, and the score can be explained in words.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -12,24 +11,24 @@ use crate::{
     search::{RankingStrategy, SearchIndex, SearchQuery, bearing},
 };
 
-/// The most that a word counts which is only meant. Ours: below one that stands there.
+/// The most that a synonym counts: less than the word itself.
 const MEANT_MAX: f64 = 0.8;
 
-/// How sure the search must be that a word is meant for it to count. Ours.
+/// The least confidence of the search at which a synonym counts.
 const MEANT_MIN: f64 = 0.3;
 
-/// What somebody wants to do.
+/// A task that a client wants done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestedTask {
-    /// In its words, with those of the context.
+    /// The intent and the context as the client wrote them.
     text: String,
     words: Vec<String>,
-    /// The words of the context as well, where there are more.
+    /// The words of intent and context, if the context adds any.
     with_context: Option<Vec<String>>,
 }
 
 impl RequestedTask {
-    /// Reads what is wanted. Its context can raise a confidence and does not lower any.
+    /// Reads a request. The context can raise a confidence, never lower it.
     pub fn new(intent: &str, context: Option<&str>) -> Self {
         let n_max = defaults::WANTED_WORDS_MAX;
         let words = bearing(intent, n_max);
@@ -42,7 +41,7 @@ impl RequestedTask {
         Self { text, words, with_context }
     }
 
-    /// Tells whether there is no word in it by which anything could be found.
+    /// Returns whether no word of the request can be searched for.
     pub fn is_empty(&self) -> bool {
         self.words.is_empty() && self.with_context.is_none()
     }
@@ -52,13 +51,13 @@ impl RequestedTask {
         &self.words
     }
 
-    /// Returns all of it as it was said.
+    /// Returns the intent and the context as the client wrote them.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Returns how well each of the `n` servers of an index fits that fits at all, by its position:
-    /// the best first, of equal ones the one that the search ranks higher.
+    /// Returns the scores of the matching servers among the `n` in an index, each with its
+    /// position: best first, equal ones in the order of the search.
     pub fn among(
         &self,
         index: &SearchIndex,
@@ -81,7 +80,7 @@ impl RequestedTask {
             }
             #[expect(clippy::cast_precision_loss, reason = "a few words")]
             let n_words = words.len().max(1) as f64;
-            // As it is shown, so that what is compared is what is seen.
+            // Rounded as it is shown, so that comparisons agree with what is shown.
             fit.confidence = (fit.confidence / n_words * 100.0).round().clamp(0.0, 100.0) / 100.0;
             fit
         };
@@ -103,7 +102,7 @@ impl RequestedTask {
         fits
     }
 
-    /// Returns how high the search ranks each server by the whole text.
+    /// Returns the rank of each server in a search for the whole text.
     fn ranks(&self, index: &SearchIndex, strategy: RankingStrategy) -> BTreeMap<usize, usize> {
         let query =
             SearchQuery { text: &self.text, strategy, limit: usize::MAX, ..SearchQuery::default() };
@@ -115,7 +114,7 @@ impl RequestedTask {
     }
 }
 
-/// Returns how much a word counts for each server that has it, or has what it means.
+/// Returns the weight of a word for each server that has it or a synonym.
 fn counted(index: &SearchIndex, word: &str, strategy: RankingStrategy) -> BTreeMap<usize, f64> {
     let query = |strategy| SearchQuery {
         text: word,
@@ -142,24 +141,24 @@ fn counted(index: &SearchIndex, word: &str, strategy: RankingStrategy) -> BTreeM
     counted
 }
 
-/// How well something fits.
+/// The quality of a match.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MatchScore {
-    /// How much of what is wanted is covered, from 0 to 1.
+    /// The covered share of the request, from 0 to 1.
     pub confidence: f64,
-    /// The words that are.
+    /// The covered words.
     pub covered: Vec<String>,
-    /// The words that are not.
+    /// The words that are not covered.
     pub missing: Vec<String>,
 }
 
 impl MatchScore {
-    /// Tells whether it is worth a mention.
+    /// Returns whether the match is good enough to be shown.
     pub fn is_relevant(&self) -> bool {
         self.confidence >= defaults::MATCH_CONFIDENCE_MIN
     }
 
-    /// Tells whether it is worth no look elsewhere.
+    /// Returns whether the match is so good that the search ends here.
     pub fn is_sufficient(&self) -> bool {
         self.confidence >= defaults::MATCH_CONFIDENCE_GOOD
     }
@@ -242,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_word_of_it_does_not_fit() {
+    fn a_server_that_shares_no_word_with_the_task_does_not_match() {
         let index = index(&[("weather", "the forecast for a city")]);
         let wanted = RequestedTask::new("mow the lawn", None);
         assert_eq!(wanted.among(&index, 1, RankingStrategy::Bm25), []);

@@ -1,14 +1,14 @@
-//! Servers that are added while the service runs, when somebody asks for what they do.
+//! Servers that are added while the service runs, when a client asks for what they do.
 //!
 //! ```text
-//!  intent ──▶ matching ──┬── tools that are there
+//!  intent ──▶ matching ──┬── known tools
 //!                        ├── declared servers ──▶ trust ──▶ added ──▶ pool
 //!                        └── a registry, which only suggests
 //! ```
 //!
-//! Only what the operator has declared under `[provision.servers]` can be added, as it is declared:
-//! of what a client says, nothing but a choice among these names gets through to the pool. The
-//! intent is compared with texts, and never is a command, an argument, a name or an address.
+//! Only servers that the operator declares under `[provision.servers]` can be added, as they are
+//! declared. A client can only choose among these names: its intent is compared with texts, and
+//! never becomes a command, an argument, a name or an address.
 
 mod added_servers;
 mod candidates;

@@ -1,4 +1,4 @@
-//! Adds servers when somebody asks for what they do.
+//! The addition of declared servers on request.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -30,20 +30,20 @@ use crate::{
 #[cfg(test)]
 mod tests;
 
-/// Adds servers that are declared to wait until somebody asks for what they do.
+/// The provisioner, which adds declared servers when a client asks for what they do.
 #[derive(Debug)]
 pub struct Provisioner {
     pool: Arc<Pool>,
     sessions: Arc<SessionRegistry>,
     catalog: Arc<Catalog>,
-    /// Serialises changes of what is in force.
+    /// Serializes changes of the effective configuration.
     added: Mutex<AddedServers>,
     offer: ArcSwap<ProvisionOffer>,
     registry: ArcSwapOption<RegistryClient>,
 }
 
 impl Provisioner {
-    /// Returns one to which `config` applies, with nothing added.
+    /// Returns a provisioner for `config`, with no server added.
     pub fn new(
         pool: Arc<Pool>,
         sessions: Arc<SessionRegistry>,
@@ -56,25 +56,25 @@ impl Provisioner {
         Self { pool, sessions, catalog, added, offer, registry }
     }
 
-    /// Applies another configuration to the pool, and returns what has changed. What was added stays
-    /// as long as it is declared to be there on request.
+    /// Applies another configuration to the pool, and returns the difference. An added server stays
+    /// while it is declared under `[provision.servers]`.
     pub fn reload(&self, config: &Arc<Config>, patience: Duration) -> ServerDiff {
         self.offer.store(Arc::new(ProvisionOffer::new(config)));
         self.registry.store(registry_of(config, self.registry.load_full()));
         let mut added = self.added();
         let ServerSetChange { config, diff } = added.replace(Arc::clone(config));
-        // With the lock, so that nothing is added meanwhile that the pool then takes for declared.
+        // Under the lock, so that no server is added between the two steps.
         self.pool.apply(&diff, &config, patience);
         diff
     }
 
-    /// Finds what somebody asks for: among the tools that are there, the servers that may be added,
-    /// and a registry if there is one. With [`ProvisionRequest::auto`], the server that fits best is added if
-    /// its namespace is trusted and it is sure to be meant.
+    /// Searches the known tools, the servers that may be added, and the registry, if there is one.
+    /// With [`ProvisionRequest::auto`], adds the best server if its namespace is trusted and its
+    /// confidence is high enough.
     ///
     /// # Cancel safety
     ///
-    /// Safe: a server that was added stays, and clients hear of it.
+    /// Cancel safe: an added server stays, and clients are notified.
     pub async fn provision(&self, request: ProvisionRequest<'_>) -> ProvisionReply {
         let offer = self.offer.load_full();
         let wanted = RequestedTask::new(request.intent, request.context);
@@ -85,7 +85,7 @@ impl Provisioner {
         match self.registry.load_full() {
             Some(registry) if !answer.is_sufficient() => {
                 let RegistryResults { entries, failure } = registry.find(wanted.words()).await;
-                // There may be a thousand of them.
+                // The registry may return a thousand entries.
                 let listing = spawn_blocking(move || offer.listed(&wanted, &entries));
                 match listing.await {
                     Ok(listed) => answer.with_listed(listed, failure),
@@ -96,7 +96,7 @@ impl Provisioner {
         }
     }
 
-    /// Finds what is there, or declared.
+    /// Searches the known tools and the declared servers.
     async fn at_hand(
         &self,
         offer: &ProvisionOffer,
@@ -109,7 +109,7 @@ impl Provisioner {
         let mut candidates = offer.candidates(wanted);
         let surest_tool = tools.first().map_or(0.0, |tool| tool.confidence);
         let surest_server = candidates.first().map_or(0.0, |found| found.fit.confidence);
-        // What is there needs no decision: it goes first where both are as sure.
+        // On a tie, known tools go first: they need no decision.
         if !tools.is_empty() && surest_tool >= surest_server {
             return ProvisionReply { tools, ..ProvisionReply::from(MatchSource::Local, CALL) };
         }
@@ -123,7 +123,7 @@ impl Provisioner {
         }
         let best = candidates.remove(0);
         if let Some(slot) = self.pool.slot(best.name.as_str()) {
-            // It was added before: that is where the intent leads.
+            // It was added before: return its tools.
             return self.opened(offer, wanted, &best, &slot, limits, false).await;
         }
         if request.auto
@@ -142,14 +142,14 @@ impl Provisioner {
         ProvisionReply { tools, matches, ..ProvisionReply::from(MatchSource::Catalog, message) }
     }
 
-    /// Returns the tools that are there and worth a mention, the surest first.
+    /// Returns the known tools that match well enough, best first.
     async fn local_tools(
         &self,
         offer: &ProvisionOffer,
         wanted: &RequestedTask,
         limits: ConnectionLimits,
     ) -> Vec<CallableTool> {
-        // Servers that fail are left out: somebody else can tell of them.
+        // Servers that fail are left out here; other requests report them.
         let _unavailable = self.catalog.learn(limits, None).await;
         let snapshot = self.catalog.snapshot().await;
         offer
@@ -163,7 +163,7 @@ impl Provisioner {
             .collect()
     }
 
-    /// Adds a server, unless it was added meanwhile. `None` if it is not declared any more.
+    /// Adds a server, unless it was added meanwhile. Returns `None` if it is no longer declared.
     fn add(&self, name: &ServerName) -> Option<Arc<ServerSlot>> {
         {
             let mut added = self.added();
@@ -178,7 +178,7 @@ impl Provisioner {
         Some(slot)
     }
 
-    /// Returns what a server offers that is there now, be it `new` or from an earlier request.
+    /// Returns the tools of a server that is in the pool; `is_new` if this request added it.
     async fn opened(
         &self,
         offer: &ProvisionOffer,
@@ -194,7 +194,7 @@ impl Provisioner {
             Ok(Err(error)) => Err(chain(&*error)),
             Err(_) => Err("it did not start in time, and may be there later".to_owned()),
         };
-        // Clients of the merged view list it now that it can be listed.
+        // Clients of the merged view can list it now.
         drop(news);
         let server = Some(found.name.clone());
         match read {
@@ -214,7 +214,7 @@ impl Provisioner {
                 ProvisionReply { tools, matches, server, ..ProvisionReply::from(source, message) }
             }
             Err(reason) => {
-                // Much of it is in the words of the server.
+                // The reason may quote the server.
                 let reason = sanitize(&reason);
                 tracing::warn!(mcp_server = %found.name, %reason, "added server has no tools");
                 let message = format!("The server `{}` is of no use now: {reason}", found.name);
@@ -230,7 +230,7 @@ impl Provisioner {
         }
     }
 
-    /// Returns the tools of a server: as they are known, or else as it says.
+    /// Returns the known tools of a server, or reads them.
     async fn tools_of(
         &self,
         slot: &Arc<ServerSlot>,
@@ -249,8 +249,8 @@ impl Provisioner {
     }
 }
 
-/// That a server was added, which others are told when this is dropped: also where the one who has
-/// asked for it does not wait until it has started.
+/// Notifies other clients of an added server when dropped, even if the caller did not wait for its
+/// start.
 struct News<'a> {
     catalog: &'a Catalog,
     server: &'a ServerName,
@@ -263,8 +263,7 @@ impl Drop for News<'_> {
     }
 }
 
-/// Returns the registry that is declared: the one that there is, with what it has answered, if it is
-/// the same.
+/// Returns the declared registry; reuses `known` with its cache if the declaration is the same.
 fn registry_of(config: &Config, known: Option<Arc<RegistryClient>>) -> Option<Arc<RegistryClient>> {
     let rules = &config.provision;
     let declared = rules.registry.as_ref().filter(|_| rules.is_enabled)?;
@@ -272,10 +271,10 @@ fn registry_of(config: &Config, known: Option<Arc<RegistryClient>>) -> Option<Ar
     Some(known.unwrap_or_else(|| Arc::new(RegistryClient::new(declared))))
 }
 
-/// What to do with tools that are there.
+/// The instruction for tools that can be called.
 const CALL: &str = "Call these with `mcp_call`; `mcp_discover` describes their arguments.";
 
-/// Returns the tools of a server, those first that fit best.
+/// Returns the tools of a server, best matches first.
 fn ranked(
     offer: &ProvisionOffer,
     wanted: &RequestedTask,

@@ -1,7 +1,6 @@
-//! The tools that waiting servers had in an earlier run, ready to be searched. Pure.
+//! The tools that servers had in an earlier run, with their search index. Pure.
 //!
-//! Each is compared with what is wanted by itself: all tools of a large server together have a word
-//! for everything.
+//! Each tool is scored by itself: all tools of a large server together match any request.
 
 use std::sync::Arc;
 
@@ -13,16 +12,16 @@ use crate::{
     search::{AnalyzedServer, RankingStrategy, SearchIndex, SearchQuery, Thesaurus},
 };
 
-/// The tools that waiting servers had in an earlier run, ready to be searched.
+/// The tools that servers had in an earlier run, with their search index.
 #[derive(Debug)]
 pub(super) struct RememberedTools {
-    /// By the position of each server among those that wait.
+    /// The position of each server among those that may be added, with its name and tools.
     servers: Vec<(usize, ServerName, Listing)>,
     index: SearchIndex,
 }
 
 impl RememberedTools {
-    /// Returns these tools, of servers by their position.
+    /// Returns the index of these tools; each server comes with its position.
     pub(super) fn new(servers: Vec<(usize, ServerName, Listing)>, thesaurus: &Thesaurus) -> Self {
         let analyzed: Vec<_> = servers
             .iter()
@@ -34,7 +33,7 @@ impl RememberedTools {
         Self { servers, index }
     }
 
-    /// Returns the tools that a search finds first, each with the position of its server.
+    /// Returns the first results of a search, each with the position of its server.
     pub(super) fn found(
         &self,
         text: &str,

@@ -1,9 +1,9 @@
-//! What is answered to somebody who asks for a server. Pure.
+//! The reply to a provisioning request. Pure.
 //!
 //! ```text
-//!  tools that are there ──┐ the surest of the two, tools first        "local" / "catalog"
-//!  declared servers ──────┘ good: nothing else is looked at
-//!  a registry ────────────── after them, where none is good           "registry" if it is alone
+//!  known tools ───────────┐ the best of the two, tools first          "local" / "catalog"
+//!  declared servers ──────┘ good: the registry is not asked
+//!  a registry ────────────── after them, if none is good              "registry" if alone
 //!                                                                      "none"
 //! ```
 
@@ -16,88 +16,88 @@ use crate::{
     redact::{cut, sanitize},
 };
 
-/// What is answered to somebody who asks for a server.
+/// The reply to a provisioning request.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ProvisionReply {
-    /// Where the best match is from.
+    /// The source of the best match.
     pub source: MatchSource,
     /// Tools that can be called now, the best first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<CallableTool>,
-    /// Servers that are not there, the best first.
+    /// Servers that are not in use, best first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub matches: Vec<ServerMatch>,
-    /// The server that was started, or would have been.
+    /// The server that was started, or that failed to start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server: Option<ServerName>,
-    /// What to do next.
+    /// The next step for the caller.
     pub message: String,
 }
 
-/// Where the best match is from.
+/// The source of the best match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MatchSource {
-    /// It is there.
+    /// A server in use.
     Local,
-    /// It is declared to be there when somebody asks for it.
+    /// A server declared under `[provision.servers]`.
     Catalog,
-    /// It is known to a registry, and not declared.
+    /// A registry; the server is not declared.
     Registry,
-    /// There is none.
+    /// No match.
     None,
 }
 
 /// A tool that can be called now.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CallableTool {
-    /// Its name, as its server has it.
+    /// The name of the tool on its server.
     pub tool: String,
-    /// Its server.
+    /// The name of the server.
     pub server: ServerName,
-    /// What it does.
+    /// The description of the tool.
     pub description: String,
-    /// How much of what is wanted it covers.
+    /// The share of the request that it covers.
     pub confidence: f64,
 }
 
-/// A server that is not there.
+/// A server that is not in use.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum ServerMatch {
-    /// One that is declared.
+    /// A declared server.
     Declared(ExistingServer),
-    /// One that a registry lists.
+    /// A server that a registry lists.
     Listed(ListedServer),
 }
 
-/// A declared server that was not there.
+/// A declared server, not in use before this request.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ExistingServer {
-    /// Its name.
+    /// The name of the server.
     pub name: ServerName,
-    /// What it is for.
+    /// The description of the server.
     pub description: String,
-    /// How much of what is wanted it covers.
+    /// The share of the request that it covers.
     pub confidence: f64,
-    /// Whether its namespace is trusted.
+    /// Its namespace is trusted.
     pub trusted: bool,
-    /// Whether it was started.
+    /// It was started.
     pub started: bool,
-    /// Which words made the confidence, and why it was started or not.
+    /// The words that made the confidence, and the reason why it was started or not.
     pub reason: String,
 }
 
 /// A server that a registry lists. It is never started.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ListedServer {
-    /// Its name there.
+    /// The name in the registry.
     pub name: String,
-    /// What it is for, in the words of whoever published it.
+    /// The publisher's description.
     pub description: String,
-    /// How much of what is wanted it covers.
+    /// The share of the request that it covers.
     pub confidence: f64,
-    /// What an operator could declare.
+    /// The declaration that an operator could use.
     pub install: String,
 }
 
@@ -111,7 +111,7 @@ impl CallableTool {
     }
 }
 
-/// Returns a text fit to be shown in a suggestion: tame, on one line, and not longer than is read.
+/// Returns a text for a suggestion: sanitized, on one line, and cut to a length that is read.
 pub(super) fn display_text(text: &str) -> String {
     let line = sanitize(text);
     let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -120,7 +120,7 @@ pub(super) fn display_text(text: &str) -> String {
 }
 
 impl ProvisionReply {
-    /// Returns that nothing was found, and what could be done.
+    /// Returns the reply that nothing was found, with advice.
     pub(super) fn nothing(message: impl Into<String>) -> Self {
         Self::from(MatchSource::None, message)
     }
@@ -130,7 +130,7 @@ impl ProvisionReply {
         Self { source, tools, matches, server: None, message: message.into() }
     }
 
-    /// Tells whether it has something that is worth no look elsewhere.
+    /// Returns whether a match is so good that the registry need not be asked.
     pub(super) fn is_sufficient(&self) -> bool {
         let sureness = |found: &ServerMatch| match found {
             ServerMatch::Declared(server) => server.confidence,
@@ -138,11 +138,11 @@ impl ProvisionReply {
         };
         let tools = self.tools.iter().map(|tool| tool.confidence);
         let mut all = tools.chain(self.matches.iter().map(sureness));
-        // What was started is what was wanted.
+        // A server that was started is the match.
         self.server.is_some() || all.any(|found| found >= defaults::MATCH_CONFIDENCE_GOOD)
     }
 
-    /// Adds what a registry lists, after what is declared, and why that is nothing, or old.
+    /// Adds the entries of a registry after the other matches, and the reason if it failed.
     pub(super) fn with_listed(
         mut self,
         listed: Vec<ListedServer>,
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_registry_lists_comes_after_what_is_declared() {
+    fn a_registry_match_comes_after_the_declared_matches() {
         let text = || "x".to_owned();
         let listed =
             || ListedServer { name: text(), description: text(), confidence: 1.0, install: text() };
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_likely_or_was_started_is_worth_no_look_elsewhere() {
+    fn a_likely_match_or_a_started_server_makes_a_further_search_unnecessary() {
         let server = ServerName::new("a").expect("a name");
         let tool = |confidence| CallableTool {
             tool: "t".to_owned(),

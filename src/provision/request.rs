@@ -1,16 +1,16 @@
-//! What somebody asks for.
+//! A provisioning request.
 
 use crate::connection::ConnectionLimits;
 
-/// What somebody asks for.
+/// A provisioning request.
 #[derive(Clone, Copy, Debug)]
 pub struct ProvisionRequest<'a> {
-    /// What it is to do, in words.
+    /// The task, in words.
     pub intent: &'a str,
-    /// More about it.
+    /// More words about the task.
     pub context: Option<&'a str>,
-    /// Whether the best match is to be started if it may be.
+    /// Start the best match if that is allowed.
     pub auto: bool,
-    /// How long requests may take.
+    /// The time limits of requests.
     pub limits: ConnectionLimits,
 }

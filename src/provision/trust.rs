@@ -1,39 +1,39 @@
-//! Whether a server may be started unseen: its namespace is trusted, and it surely is the one that
-//! was meant. Pure.
+//! The decision whether a server may be started on request: its namespace must be trusted, and the
+//! match must be certain enough. Pure.
 
 use std::fmt;
 
 use crate::config::{Namespace, ProvisionConfig, Provisionable};
 
-/// Whether a server may be started, and what it lacks if not.
+/// The decision about a server, with the reasons if it may not be started.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrustVerdict {
-    /// Whether its namespace is trusted, or why it is not.
+    /// `Ok` if the namespace is trusted, else the reason why not.
     pub trust: Result<(), UntrustedNamespace>,
-    /// How much less sure it is that it was meant than it must be.
+    /// The confidence, if it is too low.
     pub doubt: Option<LowConfidence>,
 }
 
-/// Why a namespace is not trusted.
+/// The reason why a namespace is not trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UntrustedNamespace {
-    /// The server declares none.
+    /// The server declares no namespace.
     Nobodys,
-    /// No rule trusts it.
+    /// No rule covers the namespace.
     Stranger(Namespace),
 }
 
 /// A confidence that is too low.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LowConfidence {
-    /// What it is.
+    /// The actual confidence.
     pub confidence: f64,
-    /// What it must be.
+    /// The confidence that is required.
     pub least: f64,
 }
 
 impl TrustVerdict {
-    /// Judges a server that fits with `confidence`.
+    /// Judges a server that matches with `confidence`.
     pub fn of(server: &Provisionable, rules: &ProvisionConfig, confidence: f64) -> Self {
         let trust = match &server.namespace {
             None => Err(UntrustedNamespace::Nobodys),
@@ -45,14 +45,14 @@ impl TrustVerdict {
         Self { trust, doubt }
     }
 
-    /// Tells whether the server may be started.
+    /// Returns whether the server may be started.
     pub fn is_allowed(&self) -> bool {
         self.trust.is_ok() && self.doubt.is_none()
     }
 }
 
 impl fmt::Display for TrustVerdict {
-    /// Says what is lacking, and what the operator, or the one who asks, can do about it.
+    /// Writes the reasons, and advice for the operator or the caller.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.trust {
             Ok(()) => {}

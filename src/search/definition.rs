@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_as_it_should_be_is_left_out() {
+    fn a_malformed_part_of_a_definition_is_left_out() {
         let deep = format!("{}1{}", r#"{"properties":{"a":"#.repeat(200), "}}".repeat(200));
         for (json, name) in [
             ("", ""),

@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_addresses_and_paths_only_their_kind_is_read() {
+    fn an_address_or_a_path_in_a_query_is_reduced_to_its_kind() {
         for (piece, expected) in [
             ("https://www.example.com/a/b?c", ["url", "example"]),
             ("/srv/reports/final_draft.pptx.", ["file", "pptx"]),

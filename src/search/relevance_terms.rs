@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn what_carries_no_meaning_is_left_out_and_each_word_is_there_once() {
+    fn relevance_terms_omit_stop_words_and_repetitions() {
         let words = bearing("Please search my issues, then the searches on GitHub", 9);
         assert_eq!(words, ["search", "issues", "github"]);
         assert_eq!(bearing("search issues", 1), ["search"]);

@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_set_comes_out_in_order_and_nothing_is_left() {
+    fn draining_returns_the_scores_in_order_and_clears_them() {
         let mut numbers = SparseScores::new(5);
         numbers.add(3, 1.0);
         numbers.add(1, 2.0);

@@ -87,7 +87,7 @@ fn a_tool_is_found_by_what_its_words_mean() {
 }
 
 #[test]
-fn who_says_what_the_tool_does_can_be_confident() {
+fn a_query_that_describes_a_tool_is_found_with_high_confidence() {
     let index = sample();
 
     for sentence in ["Please send an email", "weather for the coming days", "list my mail folders"]
@@ -181,7 +181,7 @@ fn an_explanation_names_words_concepts_and_the_server() {
 }
 
 #[test]
-fn what_is_written_with_digits_is_found_however_it_is_written() {
+fn a_name_with_digits_is_found_in_any_of_its_spellings() {
     let tools: Vec<String> = [
         ("tool_76", "The last but one"),
         ("tool_77", "The last"),

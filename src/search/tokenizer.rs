@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_with_digits_is_one_word_and_has_others_beside_it() {
+    fn a_name_with_digits_is_one_token_with_its_parts_as_side_forms() {
         type Case<'a> = (&'a str, TextKind, &'a [&'a str], &'a [&'a str]);
         let cases: [Case<'_>; 12] = [
             ("s3", TextKind::Name, &["s3"], &[]),
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_cut_or_left_out() {
+    fn an_overlong_word_is_left_out_and_an_overlong_text_is_cut() {
         assert_eq!(words(&"a".repeat(100), TextKind::Prose), Vec::<String>::new());
         let long = "ü ".repeat(TEXT_BYTES_MAX);
         assert!(words(&long, TextKind::Prose).len() <= TEXT_BYTES_MAX / 3 + 1);

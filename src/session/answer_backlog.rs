@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_hung_up_on_reads_the_rest_when_it_is_back() {
+    fn a_client_that_was_cut_off_reads_the_rest_when_it_returns() {
         let mut backlog = Backlog::new();
         let first = backlog.open(0);
         backlog.push(pieces("a"));
@@ -265,7 +265,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_not_read_is_never_lost(
+        fn an_unread_message_is_never_lost(
             steps in prop::collection::vec((0..6u8, 8..defaults::UNREAD_BYTES), 1..60),
         ) {
             let mut backlog = Backlog::new();

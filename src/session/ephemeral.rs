@@ -75,6 +75,6 @@ impl Drop for EphemeralSession {
 
 impl fmt::Debug for EphemeralSession {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Passing").field("key", &self.key).finish_non_exhaustive()
+        f.debug_struct("EphemeralSession").field("key", &self.key).finish_non_exhaustive()
     }
 }

@@ -42,7 +42,7 @@ pub(super) struct HeldCallStore {
 
 impl fmt::Debug for HeldCallStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Shelf")
+        f.write_str("HeldCallStore")
     }
 }
 

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_server_that_is_no_more_all_calls_are_taken_out() {
+    fn removing_a_server_takes_out_all_its_held_calls() {
         let now = Instant::now();
         let mut parked = HeldCalls::default();
         for (name, held) in [("a", 1), ("b", 2), ("a", 3)] {
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_a_client_for_ever() {
+    fn a_held_call_expires_after_the_input_timeout() {
         let now = Instant::now();
         let mut parked = HeldCalls::default();
         let state = parked.insert(server("a"), 9, DIGEST, "held", now).expect("room").0;
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn of_one_server_the_call_held_longest_makes_room() {
+    fn the_longest_held_call_of_a_server_makes_room_for_a_new_one() {
         let now = Instant::now();
         let mut parked = HeldCalls::default();
         let mut put = |name, held, age| {

@@ -25,19 +25,19 @@ use bytes::Bytes;
 use tokio::time::Instant;
 
 use crate::{
-    config::defaults,
-    connection::{ServerRequest, SessionOwner},
+    connection::SessionOwner,
     era::ClientEra,
     holder::{AccountMember, Holder},
     name::ServerName,
     pool::ClientDemand,
     protocol::{
-        Era, LoggingLevel, Message, apps, capability, client_meta::ClientMeta,
-        jsonrpc::MessagePart, list_page::ListKind, payloads::method, task,
+        Era, LoggingLevel, Message, apps, client_meta::ClientMeta, jsonrpc::MessagePart,
+        list_page::ListKind, payloads::method, task,
     },
 };
 
 mod answer_backlog;
+mod ask;
 mod cold_start;
 mod debounce;
 mod ended_sessions;
@@ -53,19 +53,22 @@ mod scope;
 mod server_removal;
 pub mod signing_key;
 mod ticket;
+mod watch;
 
+use ask::PendingServerRequest;
 pub use debounce::Debounce;
 pub use ephemeral::EphemeralSession;
 pub use held_call_store::ResumeOutcome;
 pub use lookup::SessionLookupError;
 use outbox::SessionOutbox;
 pub use outbox::{EventId, OutboxItem, OutboxReader};
-pub use registry::{SessionRegistry, WatchRefusal, sleep_until};
+pub use registry::{SessionRegistry, sleep_until};
 pub use resumable_stream::{ResumableStream, StreamRemainder};
 pub use running_requests::RunningRequest;
 use scope::SessionScope;
 pub use signing_key::state_directory;
 pub use ticket::{SessionSigner, SessionTicket};
+pub use watch::WatchRefusal;
 
 /// The servers that a session covers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,7 +99,7 @@ struct Memory {
     level: Option<LoggingLevel>,
     watched: BTreeSet<(ServerName, String)>,
     running: Vec<running_requests::RunningEntry>,
-    asked: HashMap<u64, Asked>,
+    asked: HashMap<u64, PendingServerRequest>,
     /// The answer streams that the client can resume.
     resumable: Vec<Arc<resumable_stream::ResumableShared>>,
     n_numbers: u64,
@@ -109,14 +112,6 @@ enum Notice {
     Changed(ListKind),
     /// A server has updated a watched resource.
     Updated(ServerName, String),
-}
-
-/// A server's question that the client has not answered yet.
-#[derive(Debug)]
-struct Asked {
-    question: ServerRequest,
-    /// The running request whose stream carries the question, or none for the GET stream.
-    request: Option<u64>,
 }
 
 impl ServerScope {
@@ -232,75 +227,6 @@ impl Session {
         self.kind.owner()
     }
 
-    /// Registers a server's question. Returns the message for the stream of the client's running
-    /// request `request`, with a new id.
-    ///
-    /// Refuses a question that the client has not declared support for, and any beyond
-    /// [`defaults::QUESTIONS_MAX`].
-    pub fn ask(&self, question: ServerRequest, request: Option<u64>) -> Option<Bytes> {
-        if !self.can_be_asked(question.message()) {
-            question.refuse();
-            return None;
-        }
-        let mut memory = self.memory();
-        if memory.asked.len() >= defaults::QUESTIONS_MAX {
-            drop(memory); // Before the question: dropping that notifies the server.
-            return None;
-        }
-        memory.n_numbers += 1;
-        let id = memory.n_numbers;
-        let message = question.message().edit([(MessagePart::Id, &id.to_string())]);
-        memory.asked.insert(id, Asked { question, request });
-        Some(message)
-    }
-
-    /// Returns the cancellation for the client when `server` withdraws a question on its connection
-    /// `generation`. Ids are unique only within one connection of one server.
-    pub fn recall(
-        &self,
-        server: &ServerName,
-        generation: u64,
-        cancelled: &Message,
-    ) -> Option<Bytes> {
-        let id = cancelled.part(MessagePart::CancelledId)?;
-        let (ours, asked) = {
-            let mut memory = self.memory();
-            let is_meant = |asked: &Asked| {
-                let question = &asked.question;
-                question.server() == server
-                    && question.generation() == generation
-                    && question.id() == id
-            };
-            let ours = *memory.asked.iter().find(|(_, asked)| is_meant(asked))?.0;
-            (ours, memory.asked.remove(&ours)?)
-        };
-        asked.question.forget();
-        Some(cancelled.edit([(MessagePart::CancelledId, &ours.to_string())]))
-    }
-
-    /// Forwards a client's answer to the server that asked. Returns `false` if none did.
-    ///
-    /// # Cancel safety
-    ///
-    /// If dropped halfway, the answer is lost.
-    pub async fn answer(&self, answer: &Message) -> bool {
-        let id = answer.integer(MessagePart::Id);
-        let asked = id.and_then(|id| self.memory().asked.remove(&id));
-        match asked {
-            Some(asked) => {
-                asked.question.answer(answer).await;
-                true
-            }
-            None => false,
-        }
-    }
-
-    /// Returns whether the client has declared support for this question.
-    pub fn can_be_asked(&self, question: &Message) -> bool {
-        let Some(declared) = self.kind.capabilities() else { return false };
-        capability::covers(declared, question)
-    }
-
     /// Returns whether the client wants a log message that belongs to one of its requests. A legacy
     /// client without a level gets the server's default messages, but not those below `info` that
     /// another client's level causes (`is_lowered`). A modern client without a level gets none.
@@ -394,16 +320,6 @@ impl Session {
     /// Returns whether the client ever opened a stream: it can still read the events it missed.
     fn has_listened(&self) -> bool {
         self.outbox.was_opened()
-    }
-
-    /// Sends a question that came without any request of the client.
-    fn hear_question(&self, question: ServerRequest) {
-        // Without a stream, the question is dropped, which refuses it.
-        if self.outbox.is_read()
-            && let Some(message) = self.ask(question, None)
-        {
-            self.outbox.push(message);
-        }
     }
 
     fn wants(&self, server: &ServerName) -> ClientDemand {

@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_makes_room_and_what_was_not_stays() {
+    fn the_outbox_forgets_read_messages_and_keeps_unread_ones() {
         let session = session();
         let mut reader = session.read(None);
         push(&session, "a");
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_bounded_by_its_size_too() {
+    fn the_outbox_is_bounded_by_size() {
         let session = session();
         drop(session.read(None));
         let large = Bytes::from(vec![b'x'; defaults::OUTBOX_BYTES / 2 + 1]);

@@ -26,8 +26,8 @@ use crate::{
     config::{self, SessionConfig, SessionMode, defaults},
     connection::{Announcement, SessionOwner, SideMessage},
     name::ServerName,
-    pool::{ClientDemand, Pool, ServerSlot},
-    protocol::{LoggingLevel, Message, list_page::ListKind},
+    pool::Pool,
+    protocol::{Message, list_page::ListKind},
 };
 
 /// The notices to send at the end of their window, each once.
@@ -128,154 +128,6 @@ impl SessionRegistry {
     fn endings(&self) -> MutexGuard<'_, EndedSessions> {
         // Held only for statements on plain data.
         self.endings.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Returns whether a client has set a log level, so that servers may send more than by default.
-    pub fn has_levels(&self) -> bool {
-        self.n_levels.load(Ordering::Relaxed) > 0
-    }
-
-    /// Sets the log level of a client. Its servers get the lowest level of all their clients.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: the level is set, and the servers get it in the background.
-    pub async fn set_level(&self, session: &Session, level: LoggingLevel) {
-        {
-            // A level that is never reset must not count: that of an anonymous client, or of one
-            // that ended its session meanwhile.
-            let by_id = self.read();
-            let known = session.id().and_then(|id| by_id.get(id));
-            let is_known = known.is_some_and(|known| std::ptr::eq(&raw const **known, session));
-            if is_known && session.memory().level.replace(level).is_none() {
-                self.n_levels.fetch_add(1, Ordering::Relaxed);
-            }
-        }
-        let slots = self.pool.slots();
-        let meant = slots.values().filter(|slot| session.scope.covers(slot.name()));
-        let told = meant
-            .map(|slot| slot.set_demand(session.owner(), || self.client_demand(slot, session)));
-        futures_util::future::join_all(told).await;
-    }
-
-    /// Subscribes a client to a resource of a server.
-    ///
-    /// # Errors
-    ///
-    /// [`WatchRefusal`] if the server refuses, or if the client watches too many resources.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: the subscription is still made.
-    pub async fn watch(
-        &self,
-        session: &Session,
-        slot: &ServerSlot,
-        uri: &str,
-    ) -> Result<(), WatchRefusal> {
-        let watched = (slot.name().clone(), uri.to_owned());
-        {
-            let mut memory = session.memory();
-            if memory.watched.len() >= defaults::WATCHED_MAX && !memory.watched.contains(&watched) {
-                return Err(WatchRefusal::Full);
-            }
-            memory.watched.insert(watched.clone());
-        }
-        let owner = session.owner();
-        slot.set_demand(owner, || self.client_demand(slot, session)).await;
-        match slot.refusal(owner, uri) {
-            None => Ok(()),
-            Some(error) => {
-                session.memory().watched.remove(&watched);
-                slot.set_demand(owner, || self.client_demand(slot, session)).await;
-                Err(WatchRefusal::ByServer(error))
-            }
-        }
-    }
-
-    /// Subscribes a client to resources of a server. Returns those that the server has not refused
-    /// in time.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: the subscriptions are still made.
-    pub async fn watch_all(
-        &self,
-        session: &Session,
-        slot: &ServerSlot,
-        uris: &[String],
-    ) -> Vec<String> {
-        let watched = |uri: &String| (slot.name().clone(), uri.clone());
-        let mut accepted = Vec::new();
-        {
-            let mut memory = session.memory();
-            for uri in uris {
-                if memory.watched.len() < defaults::WATCHED_MAX {
-                    memory.watched.insert(watched(uri));
-                    accepted.push(uri.clone());
-                }
-            }
-        }
-        let owner = session.owner();
-        let settling = self.reconcile(session, slot);
-        let _goes_on_in_the_background =
-            time::timeout(defaults::SUBSCRIBE_PATIENCE, settling).await;
-        let n_accepted = accepted.len();
-        accepted.retain(|uri| {
-            let is_refused = slot.refusal(owner, uri).is_some();
-            if is_refused {
-                session.memory().watched.remove(&watched(uri));
-            }
-            !is_refused
-        });
-        if accepted.len() < n_accepted {
-            // The caller need not wait until the demand for refused resources has ended.
-            slot.set_demand_in_background(owner, || self.client_demand(slot, session));
-        }
-        accepted
-    }
-
-    /// Ends a client's subscription to a resource.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: the subscription still ends.
-    pub async fn unwatch(&self, session: &Session, slot: &ServerSlot, uri: &str) {
-        session.memory().watched.remove(&(slot.name().clone(), uri.to_owned()));
-        slot.set_demand(session.owner(), || self.client_demand(slot, session)).await;
-    }
-
-    /// Sends the clients' demand to servers whose declaration has changed.
-    pub fn reconcile_redeclared(&self) {
-        for slot in self.pool.slots().values() {
-            if slot.is_per_session() {
-                let sessions: Vec<_> = self.read().values().cloned().collect();
-                for session in sessions.iter().filter(|found| found.scope.covers(slot.name())) {
-                    slot.set_demand_in_background(session.owner(), || session.wants(slot.name()));
-                }
-            } else {
-                slot.set_demand_in_background(None, || self.wanted_of(slot));
-            }
-        }
-    }
-
-    /// Returns the demand of all clients that share the connection of `session` to the server.
-    pub(super) fn client_demand(&self, slot: &ServerSlot, session: &Session) -> ClientDemand {
-        if slot.is_per_session() {
-            return session.wants(slot.name());
-        }
-        self.wanted_of(slot)
-    }
-
-    /// Returns the demand of all clients on a server that they share.
-    fn wanted_of(&self, slot: &ServerSlot) -> ClientDemand {
-        let mut all = ClientDemand::default();
-        for session in self.read().values().filter(|session| session.scope.covers(slot.name())) {
-            let wants = session.wants(slot.name());
-            all.level = all.level.into_iter().chain(wants.level).min();
-            all.uris.extend(wants.uris);
-        }
-        all
     }
 
     /// Closes the resources of a session that has been removed.
@@ -427,15 +279,6 @@ impl SessionRegistry {
     pub(super) fn write(&self) -> RwLockWriteGuard<'_, HashMap<Arc<str>, Arc<Session>>> {
         self.by_id.write().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// The reason why a resource is not watched.
-#[derive(Debug)]
-pub enum WatchRefusal {
-    /// The server refuses, with this error object as JSON text.
-    ByServer(String),
-    /// The client watches the maximum number of resources.
-    Full,
 }
 
 /// Sleeps until `moment` after `since`, or forever if it is `None`.

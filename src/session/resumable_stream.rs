@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_while_the_client_is_away_is_there_when_it_is_back() {
+    fn a_message_sent_while_the_client_is_away_is_read_when_the_stream_resumes() {
         let session = session();
         let (writer, mut rest) = session.begin_resumable();
         writer.push(Bytes::from_static(b"a").into());

@@ -7,7 +7,7 @@ use std::sync::{
 
 use tokio_util::sync::CancellationToken;
 
-use super::{Asked, Session};
+use super::{PendingServerRequest, Session};
 
 /// A running request. Dropping it removes the entry, and refuses the questions on its stream unless
 /// the request was answered.
@@ -95,7 +95,7 @@ impl RunningRequest {
 
 impl Drop for RunningRequest {
     fn drop(&mut self) {
-        let unanswered: Vec<Asked> = {
+        let unanswered: Vec<PendingServerRequest> = {
             let mut memory = self.session.memory();
             memory.running.retain(|entry| entry.number != self.number);
             let is_answered = *self.is_answered.get_mut();

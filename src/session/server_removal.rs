@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Asked, ServerScope, Session, SessionRegistry};
+use super::{PendingServerRequest, ServerScope, Session, SessionRegistry};
 use crate::name::ServerName;
 
 impl SessionRegistry {
@@ -33,7 +33,8 @@ impl SessionRegistry {
 impl Session {
     /// Refuses every question that the client has not answered.
     fn withdraw_questions(&self) {
-        let asked: Vec<Asked> = self.memory().asked.drain().map(|(_, asked)| asked).collect();
+        let asked: Vec<PendingServerRequest> =
+            self.memory().asked.drain().map(|(_, asked)| asked).collect();
         // Without the lock, because this notifies the servers.
         asked.into_iter().for_each(|asked| asked.question.withdraw());
     }

@@ -56,7 +56,7 @@ pub struct SessionSigner(Hmac<Sha256>);
 
 impl fmt::Debug for SessionSigner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Seal")
+        f.write_str("SessionSigner")
     }
 }
 

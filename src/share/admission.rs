@@ -113,7 +113,7 @@ impl Admission {
             if state.is_closed {
                 return None;
             }
-            // The requests of metamcp itself are few and short, and take no client's permit.
+            // Occasional requests of metamcp itself, to read a list, take no client's permit.
             if holder.account != Account::Service {
                 state.accounts.note(holder.account, now);
                 state.holders.note(holder, now);

@@ -1,4 +1,4 @@
-//! How much memory the service and its servers take, and how much is saved by running each once.
+//! The memory that the service and its servers use, and that sharing saves.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -12,28 +12,28 @@ use tokio::{
 use super::{ServerState, StatusBoard};
 use crate::{child::memory, config::defaults, name::ServerName};
 
-/// How much memory there is in use, in bytes.
+/// Memory in use, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MemoryFigures {
-    /// Our own process alone.
+    /// The memory of the metamcp process itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub own_bytes: Option<u64>,
-    /// All servers together, as far as it is known of them.
+    /// The memory of all servers together, where it is known.
     pub servers_bytes: u64,
-    /// What the servers that clients share would take more if each client ran its own: once their
-    /// memory for each connected client but the first.
+    /// The memory that is saved by sharing: that of the shared servers, times the number of
+    /// connected clients but one.
     pub saved_bytes: u64,
 }
 
-/// Whose memory a server's is.
+/// The processes and the unit that a server's memory belongs to.
 pub(super) struct MemoryOwner {
     pub(super) server: ServerName,
     pub(super) pids: Vec<u32>,
     pub(super) unit: Option<String>,
 }
 
-/// Measures, one at a time: it takes the whole of `/proc`.
+/// The permit to measure: one measurement at a time, since it reads all of `/proc`.
 #[derive(Debug)]
 pub(super) struct MemoryMeter(Arc<Semaphore>);
 
@@ -43,7 +43,7 @@ impl Default for MemoryMeter {
     }
 }
 
-/// What was measured.
+/// The result of a measurement.
 #[derive(Debug, Default)]
 struct Measured {
     own: Option<u64>,
@@ -51,12 +51,12 @@ struct Measured {
 }
 
 impl StatusBoard {
-    /// Puts into `servers` how much memory each takes, and returns what that is together. What cannot
-    /// be known within [`defaults::MEMORY_PATIENCE`] is left out.
+    /// Sets the memory of each of `servers`, and returns the sums. Leaves out what cannot be
+    /// measured within [`defaults::MEMORY_PATIENCE`].
     ///
     /// # Cancel safety
     ///
-    /// Safe.
+    /// Cancel safe.
     pub async fn measure(&self, servers: &mut [ServerState]) -> MemoryFigures {
         let homes = self.homes();
         let permit = Arc::clone(&self.scales.0);
@@ -65,7 +65,7 @@ impl StatusBoard {
             let until = Instant::now() + defaults::MEMORY_PATIENCE;
             let measuring = task::spawn_blocking(move || {
                 let measured = measure(&homes, until);
-                // Also if nobody waits for it any more.
+                // Even if the caller no longer waits.
                 drop(permit);
                 measured
             });

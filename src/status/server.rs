@@ -1,4 +1,4 @@
-//! One server as operators are shown it.
+//! The state of one server, for operators.
 
 use std::time::{Duration, SystemTime};
 
@@ -13,77 +13,77 @@ use crate::{
     pool::{LifecycleState, ServerSlot, SlotStatus},
 };
 
-/// One server. Source: seed 001, `ServerState`; from `state` on, ours.
+/// The state of one server, for operators.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ServerState {
-    /// Its name.
+    /// The name of the server.
     pub name: ServerName,
-    /// How it is declared, without what may be secret.
+    /// The declaration, with secrets hidden.
     pub config: Value,
     /// `connected`, `connecting`, `error`, `closed` or, if it was never connected, `configured`.
     pub status: &'static str,
-    /// Why the last attempt to connect failed, or the last connection ended by itself.
+    /// The reason why the last attempt to connect failed, or the last connection ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The last lines that it wrote to standard error, without what is known to be secret. They may be
-    /// about any client, and are for operators only.
+    /// The last lines of its standard error, with known secrets hidden. They may be about any
+    /// client, and are for operators only.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stderr: Vec<String>,
-    /// What it says it is; be it in the life of another process, as what follows.
+    /// The `serverInfo` that it last sent, also to an earlier process; likewise the next fields.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server_info: Option<Value>,
-    /// What it says it can.
+    /// The capabilities that it last declared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capabilities: Option<Value>,
-    /// The protocol version that it is spoken to in.
+    /// The protocol version in use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub protocol_version: Option<String>,
-    /// What it says of how it is used.
+    /// Its instructions for use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
-    /// How many times it was connected again after a connection had been lost.
+    /// The number of reconnects after a lost connection.
     pub restart_count: u64,
-    /// When it was heard or pinged last.
+    /// The time of the last message or ping.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_health_check: Option<String>,
-    /// How long ago that was, in milliseconds.
+    /// The time since then, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_health_check_ago_ms: Option<u64>,
-    /// How many pings in a row it did not answer.
+    /// The number of consecutive pings without an answer.
     pub consecutive_failures: u32,
     /// `idle`, `connecting`, `active`, `failed` or `closed`.
     pub state: LifecycleState,
     /// `stdio`, `unit`, `http` or `sse`.
     pub transport: &'static str,
-    /// `legacy` or `modern`: whether it shakes hands.
+    /// `legacy` or `modern`: with or without a handshake.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub era: Option<&'static str>,
     /// `shared`, `exclusive` or `session`.
     pub sharing: &'static str,
-    /// When it is to be connected.
+    /// The start policy.
     pub start: StartPolicy,
-    /// Requests that wait for an answer now.
+    /// The number of requests in flight.
     pub in_flight: usize,
-    /// Requests sent so far over the connections that there are.
+    /// The number of requests sent on the present connections.
     pub requests: u64,
-    /// How many times it was connected.
+    /// The number of connections made since the start.
     pub generation: u64,
-    /// How many connections there are.
+    /// The number of present connections.
     pub connections: usize,
-    /// The process id of a spawned child, of the first where there are several.
+    /// The process id of the child; of the first if there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
-    /// Whether requests reach it.
+    /// The state of the circuit breaker.
     pub breaker: Value,
-    /// How much memory its processes take with all that they have started, in bytes, where that was
-    /// asked for and can be known.
+    /// The memory of its processes and all their descendants, in bytes; only if requested and
+    /// known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
 }
 
 impl StatusBoard {
-    /// Returns every server as operators are shown it.
+    /// Returns the state of every server.
     pub fn server_states(&self) -> Vec<ServerState> {
         self.pool.slots().values().map(|slot| self.server_state(slot)).collect()
     }
@@ -128,7 +128,7 @@ impl StatusBoard {
         }
     }
 
-    /// Returns the server of which `is_one` tells that one of its processes is meant.
+    /// Returns the server that has a process for which `is_one` returns `true`.
     pub fn server_with_process(&self, is_one: impl Fn(u32) -> bool) -> Option<ServerName> {
         self.homes()
             .into_iter()
@@ -136,7 +136,7 @@ impl StatusBoard {
             .map(|home| home.server)
     }
 
-    /// Returns whose memory each server's is.
+    /// Returns the processes and the unit of each server.
     pub(super) fn homes(&self) -> Vec<MemoryOwner> {
         let slots = self.pool.slots();
         let home = |slot: &std::sync::Arc<ServerSlot>| MemoryOwner {
@@ -151,29 +151,29 @@ impl StatusBoard {
     }
 }
 
-/// Returns the state of a server in the words of seed 001.
+/// Returns the value of [`ServerState::status`].
 fn status(found: &SlotStatus) -> &'static str {
     match found.state {
         LifecycleState::Connecting => "connecting",
         LifecycleState::Failed => "error",
         LifecycleState::Active | LifecycleState::Idle if found.connections > 0 => "connected",
         LifecycleState::Active | LifecycleState::Idle if found.generation == 0 => "configured",
-        // Nobody has used it for a while.
+        // Closed after its idle timeout.
         LifecycleState::Active | LifecycleState::Idle | LifecycleState::Closed => "closed",
     }
 }
 
-/// Returns the moment so many milliseconds ago.
+/// Returns the time `ms` milliseconds ago.
 fn ago(ms: u64) -> Option<String> {
     let then = SystemTime::now().checked_sub(Duration::from_millis(ms))?;
     Some(DateTime::<Utc>::from(then).to_rfc3339_opts(SecondsFormat::Millis, true))
 }
 
-/// What stands for a value that may be secret.
+/// The replacement of a value that may be secret.
 const HIDDEN: &str = "***";
 
-/// Returns how a server is declared, as in the file, but for what may be secret: literals of `env` and
-/// `headers`, the login and the query of an address.
+/// Returns a server's declaration as in the file, with secrets hidden: the literals of `env` and
+/// `headers`, and the login and query of a URL.
 fn redacted(server: &ServerConfig) -> Value {
     let mut config = match &server.transport {
         TransportConfig::Stdio { command, args, env, cwd } => {

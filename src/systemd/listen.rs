@@ -1,13 +1,13 @@
-//! Sockets that systemd opened for us, told apart by `FileDescriptorName=`.
+//! The sockets that systemd opened for metamcp, told apart by `FileDescriptorName=`.
 
 use std::{net::TcpListener, os::unix::net::UnixListener};
 
-/// The name of the sockets that speak HTTP.
+/// The name of the HTTP sockets.
 pub const HTTP: &str = "http";
 /// The name of the control socket.
 pub const CONTROL: &str = "control";
 
-/// The sockets that were passed to us.
+/// The sockets passed to this process.
 #[derive(Debug, Default)]
 pub struct InheritedSockets {
     /// TCP listeners named `http`; a socket unit may have several addresses.
@@ -16,31 +16,31 @@ pub struct InheritedSockets {
     pub control: Vec<UnixListener>,
 }
 
-/// Why an inherited socket is of no use.
+/// The reason why an inherited socket is unusable.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InheritError {
-    /// A name that we do not know.
+    /// The name of the socket is unknown.
     #[error("inherited socket {index} is named `{name}`")]
     Name {
-        /// Its place, from 0.
+        /// The position of the socket, from 0.
         index: usize,
-        /// Its `FileDescriptorName=`.
+        /// The `FileDescriptorName=` of the socket.
         name: String,
     },
-    /// A socket of another family or type than its name asks for.
+    /// The family or type of the socket does not match its name.
     #[error("inherited socket {index}, named `{name}`, is not {wanted}")]
     Kind {
-        /// Its place, from 0.
+        /// The position of the socket, from 0.
         index: usize,
-        /// Its `FileDescriptorName=`.
+        /// The `FileDescriptorName=` of the socket.
         name: &'static str,
-        /// What it should be.
+        /// The expected kind of socket.
         wanted: &'static str,
     },
 }
 
 impl InheritError {
-    /// What the operator can do about it.
+    /// Returns the remedy for the operator.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Name { .. } => "Set `FileDescriptorName=http` or `=control` in the socket unit.",
@@ -52,18 +52,18 @@ impl InheritError {
 }
 
 impl InheritedSockets {
-    /// Takes every socket that was passed to this process, and removes the variables that count
-    /// them; the one with their names stays, and is on no child's list.
+    /// Takes every socket passed to this process, and removes the variables that count them. The
+    /// variable with the names remains; children do not receive it.
     ///
-    /// To be called first of all: it changes the environment, which is sound only while the
-    /// process has one thread, and a socket that is not taken would leak into every child.
-    /// Without names (systemd older than 227, or another manager) the family tells them apart.
+    /// Call this first. It changes the environment, which is sound only while the process has one
+    /// thread, and a socket that is not taken would leak into every child. Without names (systemd
+    /// older than 227, or another manager) the family tells the sockets apart.
     ///
     /// # Errors
     ///
-    /// [`InheritError`] for a socket that we would not know what to do with.
+    /// [`InheritError`] for a socket that metamcp cannot use.
     pub fn take() -> Result<Self, InheritError> {
-        // `listenfd` knows no names: they stand in a variable in the same order.
+        // `listenfd` ignores names: a variable lists them in the same order.
         let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
         let mut names = names.split(':');
         let mut passed = listenfd::ListenFd::from_env();
@@ -105,7 +105,7 @@ impl InheritedSockets {
         Ok(inherited)
     }
 
-    /// Tells whether nothing was passed: the service was started from a shell.
+    /// Returns `true` if no socket was passed, as when the service is started from a shell.
     pub fn is_empty(&self) -> bool {
         self.http.is_empty() && self.control.is_empty()
     }

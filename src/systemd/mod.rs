@@ -1,6 +1,6 @@
-//! What the service manager and we say to each other.
+//! The interface to the service manager.
 //!
-//! Works without a manager too: then there are no inherited sockets, and notices go nowhere.
+//! Without a manager, there are no inherited sockets, and notifications are discarded.
 
 pub mod capabilities;
 pub mod listen;

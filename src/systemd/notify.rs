@@ -1,17 +1,17 @@
-//! What we tell the service manager: ready, status, reloading, stopping, alive.
+//! The notifications to the service manager: ready, status, reloading, stopping, watchdog.
 
 use std::time::Duration;
 
 use sd_notify::NotifyState;
 
-/// Announces that clients are served.
+/// Reports that the service is ready for clients.
 pub fn ready(status: &str) {
     send(&[NotifyState::Ready, NotifyState::Status(&one_line(status))]);
 }
 
-/// Announces that the configuration is being read again; [`ready`] ends it.
+/// Reports that the configuration is being reloaded; [`ready`] ends the reload.
 ///
-/// The time stamp goes in the same datagram: `Type=notify-reload` waits for both.
+/// The timestamp goes in the same datagram: `Type=notify-reload` requires both.
 pub fn reloading() {
     match NotifyState::monotonic_usec_now() {
         Ok(now) => send(&[NotifyState::Reloading, now]),
@@ -19,8 +19,8 @@ pub fn reloading() {
     }
 }
 
-/// Announces that the service is going away, and within what time: the manager waits that long
-/// whatever `TimeoutStopSec=` says.
+/// Reports that the service is stopping and how long that takes at most. The manager waits that
+/// long, whatever `TimeoutStopSec=` says.
 pub fn stopping(status: &str, within: Duration) {
     send(&[
         NotifyState::Stopping,
@@ -29,35 +29,35 @@ pub fn stopping(status: &str, within: Duration) {
     ]);
 }
 
-/// The library's own has no room for more than 71 minutes.
+/// Returns the assignment; that of the library is limited to 71 minutes.
 fn extension(within: Duration) -> String {
     format!("EXTEND_TIMEOUT_USEC={}", within.as_micros())
 }
 
-/// Replaces the line that `systemctl status` shows.
+/// Replaces the status line that `systemctl status` shows.
 pub fn status(status: &str) {
     send(&[NotifyState::Status(&one_line(status))]);
 }
 
-/// Feeds the watchdog.
+/// Resets the watchdog timer.
 pub fn feed_watchdog() {
     send(&[NotifyState::Watchdog]);
 }
 
-/// Returns how long the watchdog waits, if the manager set one.
+/// Returns the watchdog interval, if the manager set one.
 pub fn watchdog() -> Option<Duration> {
     sd_notify::watchdog_enabled()
 }
 
 fn send(states: &[NotifyState<'_>]) {
-    // Without a manager this does nothing. With one it cannot be reached only when the socket is
-    // of a kind that the library does not know; serving goes on.
+    // Without a manager this does nothing. An error means that the library does not know the kind
+    // of the socket; the service continues.
     if let Err(error) = sd_notify::notify(states) {
         tracing::debug!(%error, "cannot notify the service manager");
     }
 }
 
-/// A newline would start another assignment on the wire.
+/// Removes newlines, which would start another assignment in the datagram.
 fn one_line(text: &str) -> String {
     text.replace(char::is_control, " ")
 }

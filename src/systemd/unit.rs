@@ -1,26 +1,26 @@
-//! The unit of systemd that a service runs in.
+//! The systemd unit that a service runs in.
 
 use std::{collections::BTreeMap, fs, path::PathBuf};
 
 use crate::files;
 
-/// A unit, and who manages it.
+/// A unit and its manager.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SystemdUnit {
-    /// Its name: `metamcp.service`.
+    /// The name of the unit, such as `metamcp.service`.
     pub name: String,
-    /// It belongs to a user's manager, not to that of the system.
+    /// The unit belongs to a user's manager, not to the system manager.
     pub is_of_user: bool,
 }
 
-/// The group within that of a unit in which systemd runs its `ExecReload=` and such. Source:
-/// systemd.exec(5), `Delegate=`, and systemd's `src/core/execute.c`.
+/// The subgroup of a unit's control group in which systemd runs `ExecReload=` and similar commands.
+/// Source: systemd.exec(5), `Delegate=`, and systemd's `src/core/execute.c`.
 const CONTROL_GROUP: &str = "/.control";
 
-/// The name that we ship it with.
+/// The name of the unit in the packages of metamcp.
 const NAME: &str = "metamcp.service";
 
-/// Where unit files are. Source: systemd.unit(5), "Unit File Load Path".
+/// The directories of unit files. Source: systemd.unit(5), "Unit File Load Path".
 const SYSTEM_DIRECTORIES: [&str; 5] = [
     "/etc/systemd/system",
     "/run/systemd/system",
@@ -37,13 +37,13 @@ const USER_DIRECTORIES: [&str; 5] = [
 ];
 
 impl SystemdUnit {
-    /// Returns the unit that the process with this id runs in, if it is one of ours.
+    /// Returns the unit that the process with this id runs in, if it is a metamcp unit.
     pub fn of_process(pid: u64) -> Option<Self> {
         let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
         groups.lines().find_map(|line| Self::of_group(line.rsplit(':').next()?))
     }
 
-    /// Returns the unit of ours that is installed: that of the system rather than that of this user.
+    /// Returns the installed metamcp unit; the unit of the system takes precedence.
     pub fn installed() -> Option<Self> {
         [false, true]
             .map(|is_of_user| Self { name: NAME.to_owned(), is_of_user })
@@ -51,15 +51,15 @@ impl SystemdUnit {
             .find(|unit| unit.file().is_some())
     }
 
-    /// Returns its file, of several the one that counts.
+    /// Returns the unit file that takes precedence.
     pub fn file(&self) -> Option<PathBuf> {
         self.directories().into_iter().map(|it| it.join(&self.name)).find(|file| file.exists())
     }
 
-    /// Returns the files that change it, in the order in which they are read.
+    /// Returns the drop-in files of the unit, in the order in which systemd reads them.
     pub fn drop_ins(&self) -> Vec<PathBuf> {
         let mut found = BTreeMap::new();
-        // What stands first hides what has the same name and stands later.
+        // A directory that is earlier in the list overrides later ones.
         for directory in self.directories().into_iter().rev() {
             let Ok(entries) = fs::read_dir(directory.join(format!("{}.d", self.name))) else {
                 continue;
@@ -73,7 +73,7 @@ impl SystemdUnit {
         found.into_values().collect()
     }
 
-    /// Returns where its manager looks for it, in the order in which they count.
+    /// Returns the directories that the manager searches, in order of precedence.
     fn directories(&self) -> Vec<PathBuf> {
         if !self.is_of_user {
             return SYSTEM_DIRECTORIES.into_iter().map(PathBuf::from).collect();
@@ -85,8 +85,8 @@ impl SystemdUnit {
         own.into_iter().chain(shared).chain(data).collect()
     }
 
-    /// Returns the unit of a control group: the innermost one, as long as it has our name. A service that
-    /// was started in a terminal is in the unit of that.
+    /// Returns the innermost unit of a control group, if its name is that of metamcp. A service
+    /// started in a terminal is in the unit of the terminal.
     fn of_group(path: &str) -> Option<Self> {
         let mut parts = path.split('/').rev();
         let name = parts.find(|part| part.ends_with(".service"))?;
@@ -95,8 +95,8 @@ impl SystemdUnit {
     }
 }
 
-/// Tells whether a process is in the control group of the unit that this process is the main one of.
-/// What systemd itself runs there for the unit, as `ExecReload=`, is not.
+/// Returns whether a process is in the control group of the unit whose main process is this one.
+/// Processes that systemd runs there for the unit, such as `ExecReload=`, do not count.
 pub fn shares_our_group(pid: i32) -> bool {
     let is_main = |pid: &str| pid.parse() == Ok(std::process::id());
     if !std::env::var("SYSTEMD_EXEC_PID").is_ok_and(|pid| is_main(&pid)) {
@@ -104,7 +104,7 @@ pub fn shares_our_group(pid: i32) -> bool {
     }
     let group_of = |process: &str| {
         let groups = fs::read_to_string(format!("/proc/{process}/cgroup")).ok()?;
-        // Source: cgroups(7): the one of version 2 has the number 0 and no controllers.
+        // Source: cgroups(7): the entry of version 2 has the number 0 and no controllers.
         groups.lines().find_map(|line| line.strip_prefix("0::")).map(str::to_owned)
     };
     let (ours, its) = (group_of("self"), group_of(&pid.to_string()));
@@ -112,7 +112,7 @@ pub fn shares_our_group(pid: i32) -> bool {
 }
 
 fn is_within(group: &str, unit: &str) -> bool {
-    // The group of all processes is no unit.
+    // The root group is not a unit.
     let Some(rest) = group.strip_prefix(unit).filter(|_| unit != "/") else { return false };
     rest.is_empty() || (rest.starts_with('/') && !rest.starts_with(CONTROL_GROUP))
 }

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_read_again_and_only_its_owner_may_read_it() {
+    fn a_task_file_is_read_back_and_only_its_owner_may_read_it() {
         let state = tempfile::tempdir().expect("a directory");
         let shelf = TaskFiles::in_directory(Some(state.path()));
         assert!(shelf.read().is_empty(), "there is nothing yet");
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_set_aside_and_the_rest_is_read() {
+    fn a_broken_task_file_is_set_aside_and_the_other_files_are_read() {
         let state = tempfile::tempdir().expect("a directory");
         let shelf = TaskFiles::in_directory(Some(state.path()));
         let good = task();
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn of_too_many_those_are_read_that_were_written_last() {
+    fn the_most_recently_written_task_files_are_read_if_there_are_too_many() {
         let state = tempfile::tempdir().expect("a directory");
         let shelf = TaskFiles::in_directory(Some(state.path()));
         let last = task();

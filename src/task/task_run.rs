@@ -62,8 +62,7 @@ impl TaskDriver {
         let survives = survives(&work.slot.declared().transport);
         let until = Instant::now() + work.patience;
         let limits = ConnectionLimits { silence: work.patience, total: work.patience };
-        // The server keeps the task until metamcp has seen its end, and then as long as metamcp
-        // does.
+        // The server keeps the task until metamcp has seen its end, and for the expiry after that.
         let ttl = work.patience + self.expiry();
         let request = reporting(work.request, &id);
         let (slot, tool) = (work.slot, &work.tool);

@@ -1,8 +1,8 @@
-//! Marks that the loops of the service still turn.
+//! The liveness of the loops of the service.
 //!
-//! Every loop that must never stop holds a [`LoopPulse`] and beats it each time around; an idle loop
-//! wakes up for that every [`defaults::PULSE`]. The watchdog and `/healthz` ask whether the
-//! oldest mark is young enough, so neither can report health while a loop is stuck.
+//! Every loop that must never stop holds a [`LoopPulse`] and beats it in each iteration; an idle
+//! loop wakes up for that every [`defaults::PULSE`]. The watchdog and `/healthz` check the oldest
+//! pulse, so neither reports health while a loop is stuck.
 
 use std::sync::{
     Arc, Mutex, PoisonError,
@@ -24,23 +24,23 @@ pub struct Liveness {
 #[derive(Debug)]
 struct Mark {
     name: String,
-    /// Milliseconds since the epoch of the registry.
+    /// The time of the last beat, in milliseconds since the epoch of the registry.
     beaten_ms: AtomicU64,
 }
 
-/// One loop's mark; dropping it ends the watch over the loop.
+/// The pulse of one loop; dropping it ends the supervision of the loop.
 #[derive(Debug)]
 pub struct LoopPulse {
     registry: Arc<Liveness>,
     mark: Arc<Mark>,
 }
 
-/// A loop that has not turned for too long.
+/// A loop without a beat for too long.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StuckLoop {
     /// The loop.
     pub name: String,
-    /// How long ago it turned last, in milliseconds.
+    /// The time since its last beat, in milliseconds.
     pub silent_ms: u64,
 }
 
@@ -50,14 +50,14 @@ impl Liveness {
         Arc::new(Self { epoch: Instant::now(), pulses: Mutex::default() })
     }
 
-    /// Starts to watch over a loop.
+    /// Starts to supervise a loop.
     pub fn pulse(self: &Arc<Self>, name: impl Into<String>) -> LoopPulse {
         let mark = Arc::new(Mark { name: name.into(), beaten_ms: AtomicU64::new(self.now_ms()) });
         self.lock().push(Arc::clone(&mark));
         LoopPulse { registry: Arc::clone(self), mark }
     }
 
-    /// Returns the loops that have not turned for [`defaults::PULSE_AGE_MAX`].
+    /// Returns the loops without a beat for [`defaults::PULSE_AGE_MAX`].
     pub fn stuck(&self) -> Vec<StuckLoop> {
         let now_ms = self.now_ms();
         let limit_ms = u64::try_from(defaults::PULSE_AGE_MAX.as_millis()).unwrap_or(u64::MAX);
@@ -76,13 +76,13 @@ impl Liveness {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Mark>>> {
-        // Plain data: a panic elsewhere cannot leave it half changed.
+        // Plain data: a panic elsewhere cannot leave it inconsistent.
         self.pulses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl LoopPulse {
-    /// Marks that the loop turns.
+    /// Records that the loop is running.
     pub fn beat(&self) {
         self.mark.beaten_ms.store(self.registry.now_ms(), Ordering::Relaxed);
     }

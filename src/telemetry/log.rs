@@ -11,7 +11,7 @@ use tracing_subscriber::{
 
 use crate::config::{LogLevel, defaults};
 
-/// Changes what is logged while the service runs; lines that wait are written when it is dropped.
+/// A handle to change the log level at run time; dropping it writes the buffered lines.
 #[derive(Debug)]
 pub struct LogControl {
     filter: reload::Handle<Targets, Registry>,
@@ -19,18 +19,18 @@ pub struct LogControl {
 }
 
 impl LogControl {
-    /// Logs from `level` on.
+    /// Logs events of `level` and more severe ones.
     pub fn set(&self, level: LogLevel) {
-        // Fails only when the subscriber is gone, and then nothing is logged anyway.
+        // Fails only if the subscriber is gone; then nothing is logged anyway.
         let _gone = self.filter.reload(targets(level));
     }
 }
 
 /// Starts logging, once per process.
 ///
-/// To the journal, natively, when systemd connected standard error to it (`JOURNAL_STREAM`
-/// names that very stream); else as lines to standard error, coloured on a terminal.
-/// Fields keep their names in the journal: `MCP_SERVER=`, `MCP_STREAM=` and so on.
+/// Events go natively to the journal if systemd connected standard error to it (`JOURNAL_STREAM`
+/// names that stream); otherwise to standard error as lines, coloured on a terminal. Fields keep
+/// their names in the journal: `MCP_SERVER=`, `MCP_STREAM=` and so on.
 pub fn start(level: LogLevel) -> LogControl {
     let (filter, handle) = reload::Layer::new(targets(level));
     let subscriber = Registry::default().with(filter);
@@ -38,7 +38,7 @@ pub fn start(level: LogLevel) -> LogControl {
     let (installed, writer) = match journal {
         Some(layer) => (tracing::subscriber::set_global_default(subscriber.with(layer)), None),
         None => {
-            // Written by a thread of its own: whoever reads standard error may stop to read.
+            // Written by a separate thread: the reader of standard error may stall.
             let (lossy, writer) = NonBlockingBuilder::default()
                 .buffered_lines_limit(defaults::LOG_LINES_MAX)
                 .lossy(true)
@@ -51,7 +51,7 @@ pub fn start(level: LogLevel) -> LogControl {
     LogControl { filter: handle, _writer: writer }
 }
 
-/// rmcp logs whole messages at INFO: secrets would leak.
+/// Returns the filter. rmcp logs whole messages at INFO, which would leak secrets.
 fn targets(level: LogLevel) -> Targets {
     let level = match level {
         LogLevel::Error => LevelFilter::ERROR,
@@ -73,7 +73,7 @@ where
             .with_field_prefix(None)
             .with_syslog_identifier("metamcp".to_owned())
             .with_priority_mappings(
-                // One step below the defaults: a service's INFO is "informational", not "notice".
+                // One step below the defaults: INFO becomes "informational", not "notice".
                 PriorityMappings {
                     info: Priority::Informational,
                     debug: Priority::Debug,
@@ -94,7 +94,7 @@ where
         .with_target(false)
 }
 
-/// Tells whether `stream` is the one that systemd connected to the journal.
+/// Returns whether `stream` is the one that systemd connected to the journal.
 pub fn is_journal(stream: impl AsFd) -> bool {
     let Ok(named) = std::env::var("JOURNAL_STREAM") else { return false };
     let Some((device, inode)) = named.split_once(':') else { return false };

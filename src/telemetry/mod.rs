@@ -1,4 +1,4 @@
-//! What the service says about itself: logs, and marks that its loops still turn.
+//! The logs of the service, and the liveness of its loops.
 
 pub mod liveness;
 pub mod log;

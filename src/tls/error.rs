@@ -1,4 +1,4 @@
-//! Why there is no certificate to show, with the remedy.
+//! The errors of loading a TLS certificate, with their remedies.
 
 use std::io;
 
@@ -6,77 +6,77 @@ use tokio_rustls::rustls;
 
 use crate::config::{defaults, secret::SecretError, tls::PemSource};
 
-/// Why a certificate and its key are of no use. Never holds what is in a file.
+/// The reason why a certificate and its key are unusable. Never holds the content of a file.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsIdentityError {
-    /// A credential is not to be found.
+    /// A credential cannot be found.
     #[error("find `{option}`")]
     Reference {
-        /// The key of the configuration.
+        /// The configuration key.
         option: String,
-        /// Why.
+        /// The reason.
         source: SecretError,
     },
-    /// A file is not what it should be.
+    /// A file is not usable.
     #[error("use `{place}` as `{option}`")]
     File {
-        /// The key of the configuration.
+        /// The configuration key.
         option: String,
-        /// Where the file is.
+        /// The location of the file.
         place: PemSource,
-        /// What is wrong with it.
+        /// The mistake in the file.
         source: PemError,
     },
-    /// The two do not belong together.
+    /// The key does not belong to the certificate.
     #[error("the key `{key}` is not that of the first certificate in `{certificate}`")]
     Mismatch {
-        /// Where the certificate is.
+        /// The location of the certificate.
         certificate: PemSource,
-        /// Where the key is.
+        /// The location of the key.
         key: PemSource,
     },
-    /// The TLS library refuses itself.
+    /// The TLS library cannot be set up.
     #[error("prepare TLS")]
     Provider(#[source] rustls::Error),
 }
 
-/// What is wrong with a file.
+/// The mistake in a file.
 #[derive(Debug, thiserror::Error)]
 pub enum PemError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error(transparent)]
     Read(io::Error),
-    /// It is a directory, a device or a pipe.
+    /// The file is a directory, a device or a pipe.
     #[error("it is not a regular file")]
     NotAFile,
-    /// It is far larger than any chain of certificates.
+    /// The file is far larger than any certificate chain.
     #[error("it is larger than {} bytes", defaults::PEM_BYTES_MAX)]
     TooLarge,
-    /// It has no section.
+    /// The file has no section.
     #[error("it is not PEM: no line begins with `-----BEGIN`")]
     NotPem,
-    /// A section is broken.
+    /// A section is malformed.
     #[error("it is damaged: {0}")]
     Damaged(&'static str),
-    /// It has other sections.
+    /// The file has other sections only.
     #[error("it has no certificate, but {0}")]
     NoCertificate(&'static str),
-    /// It has other sections.
+    /// The file has other sections only.
     #[error("it has no private key, but {0}")]
     NoKey(&'static str),
-    /// There is a passphrase.
+    /// The key is protected by a passphrase.
     #[error("its key is encrypted")]
     Encrypted,
-    /// What calls itself a certificate is none.
+    /// The first certificate cannot be parsed.
     #[error("its first certificate cannot be read")]
     Certificate,
-    /// What calls itself a key is none that we could sign with.
+    /// The key is of an unsupported kind.
     #[error("its key is of a kind that is not known here")]
     Key,
 }
 
 impl TlsIdentityError {
-    /// What the operator can do about it.
+    /// Returns the remedy for the operator.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Reference { source, .. } => source.hint(),

@@ -1,7 +1,7 @@
-//! The certificate that clients are shown, from its files to the handshake.
+//! The TLS certificate of the service, from its files to the handshake.
 //!
-//! [`TlsIdentity`] is a certificate with its key, checked; [`CurrentTls`] holds the one that new
-//! connections get, so that a renewed one takes nothing but a reload.
+//! [`TlsIdentity`] is a verified certificate with its key. [`CurrentTls`] holds the one for new
+//! connections, so that a renewed certificate needs only a reload.
 
 use std::{
     fmt, io,
@@ -30,10 +30,10 @@ mod pem;
 pub use error::{PemError, TlsIdentityError};
 use pem::PemFile;
 
-/// What we speak inside of TLS, so that a client that could speak HTTP/2 does not. Source: RFC 7301.
+/// The ALPN protocol, which keeps clients from choosing HTTP/2. Source: RFC 7301.
 const ALPN: &[u8] = b"http/1.1";
 
-/// Who does the cryptography, of what we serve and of what we ask.
+/// The cryptography provider, for incoming and outgoing connections.
 pub(crate) static PROVIDER: LazyLock<Arc<CryptoProvider>> =
     LazyLock::new(|| Arc::new(ring::default_provider()));
 
@@ -44,11 +44,11 @@ pub struct TlsIdentity {
 }
 
 impl TlsIdentity {
-    /// Reads what the configuration asks for; nothing where it asks for nothing.
+    /// Reads the configured certificate and key; `None` if TLS is not configured.
     ///
     /// # Errors
     ///
-    /// [`TlsIdentityError`] names the file and what is wrong with it.
+    /// [`TlsIdentityError`] names the file and the mistake in it.
     pub fn load_configured(
         tls: Option<&TlsConfig>,
         credentials: Option<&Path>,
@@ -56,11 +56,11 @@ impl TlsIdentity {
         tls.map(|tls| Self::load(tls, credentials)).transpose()
     }
 
-    /// Reads certificate and key. References lead into the directory `credentials`.
+    /// Reads certificate and key. References are resolved in the directory `credentials`.
     ///
     /// # Errors
     ///
-    /// [`TlsIdentityError`] names the file and what is wrong with it.
+    /// [`TlsIdentityError`] names the file and the mistake in it.
     pub fn load(tls: &TlsConfig, credentials: Option<&Path>) -> Result<Self, TlsIdentityError> {
         let chain = PemFile::Certificate.read(&tls.certificate, credentials, pem::chain)?;
         let key = PemFile::Key.read(&tls.key, credentials, |text| pem::key(text, &PROVIDER))?;
@@ -74,11 +74,11 @@ impl TlsIdentity {
         Ok(Self { chain, acceptor: TlsAcceptor::from(Arc::new(config)) })
     }
 
-    /// Checks the files, as far as there are any: only the service has the credentials.
+    /// Checks the files, but no credentials, which only the service can read.
     ///
     /// # Errors
     ///
-    /// [`TlsIdentityError`] names the file and what is wrong with it.
+    /// [`TlsIdentityError`] names the file and the mistake in it.
     pub fn check(tls: &TlsConfig) -> Result<(), TlsIdentityError> {
         let is_file = |source: &PemSource| matches!(source, PemSource::File(_));
         let chain = is_file(&tls.certificate)
@@ -93,15 +93,15 @@ impl TlsIdentity {
         }
     }
 
-    /// Shakes hands with a client.
+    /// Performs the handshake with a client.
     ///
     /// # Errors
     ///
-    /// What the client or its connection did wrong.
+    /// [`io::Error`] if the client or its connection fails.
     ///
     /// # Cancel safety
     ///
-    /// Not safe: dropped, the connection is lost, which nothing was asked on yet.
+    /// Not cancel safe: the connection is lost, on which no request was made yet.
     pub async fn shake_hands<S: AsyncRead + AsyncWrite + Unpin>(
         &self,
         stream: S,
@@ -113,13 +113,13 @@ impl TlsIdentity {
 impl fmt::Debug for TlsIdentity {
     /// Prints nothing of the key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Identity")
+        f.debug_struct("TlsIdentity")
             .field("n_certificates", &self.chain.len())
             .finish_non_exhaustive()
     }
 }
 
-/// Puts certificate and key together.
+/// Combines certificate and key.
 fn pair(
     tls: &TlsConfig,
     chain: Vec<CertificateDer<'static>>,
@@ -136,23 +136,23 @@ fn pair(
     }
 }
 
-/// What new connections are served with; none is plain HTTP.
+/// The TLS identity for new connections; without one, they use plain HTTP.
 #[derive(Debug, Default)]
 pub struct CurrentTls(ArcSwapOption<TlsIdentity>);
 
 impl CurrentTls {
-    /// Begins with `identity`.
+    /// Creates the cell with `identity`.
     pub fn new(identity: Option<TlsIdentity>) -> Self {
         Self(ArcSwapOption::from_pointee(identity))
     }
 
-    /// Returns what a connection that comes now is served with.
+    /// Returns the identity for a new connection.
     pub fn get(&self) -> Option<Arc<TlsIdentity>> {
         self.0.load_full()
     }
 
-    /// Serves new connections with `identity` and tells whether clients see a difference. One that
-    /// is the same stays, with what it knows of clients that come back.
+    /// Serves new connections with `identity` and returns whether clients see a difference. An
+    /// identical one is not replaced, which preserves its state for session resumption.
     pub fn replace(&self, identity: Option<TlsIdentity>) -> bool {
         let chain = |identity: &TlsIdentity| identity.chain.clone();
         let is_other = self.get().as_deref().map(chain) != identity.as_ref().map(chain);

@@ -1,4 +1,4 @@
-//! PEM files: what is in them, and what is wrong with them.
+//! The parser of PEM files, with diagnostics.
 
 use std::{fmt, fs::File, io::Read as _, path::Path, sync::Arc};
 
@@ -15,7 +15,7 @@ use tokio_rustls::rustls::{
 use super::error::{PemError, TlsIdentityError};
 use crate::config::{defaults, tls::PemSource};
 
-/// One of the two files, named as the key of the configuration that says where it is.
+/// One of the two files, displayed as its configuration key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PemFile {
     Certificate,
@@ -32,7 +32,7 @@ impl fmt::Display for PemFile {
 }
 
 impl PemFile {
-    /// Finds, reads and parses it.
+    /// Finds, reads and parses the file.
     pub(super) fn read<T>(
         self,
         source: &PemSource,
@@ -51,7 +51,7 @@ impl PemFile {
 }
 
 fn text(path: &Path) -> Result<String, PemError> {
-    // Looked at first: to open a pipe would wait for somebody to write into it.
+    // Checked first: opening a pipe would block until another process writes to it.
     if !path.metadata().map_err(PemError::Read)?.is_file() {
         return Err(PemError::NotAFile);
     }
@@ -61,12 +61,12 @@ fn text(path: &Path) -> Result<String, PemError> {
     if bytes.len() as u64 > defaults::PEM_BYTES_MAX {
         return Err(PemError::TooLarge);
     }
-    // What is PEM is ASCII; comments around it may be anything.
+    // PEM is ASCII, but comments around it may be anything.
     let text = String::from_utf8_lossy(&bytes).into_owned();
     if text.contains("-----BEGIN ") { Ok(text) } else { Err(PemError::NotPem) }
 }
 
-/// Returns the certificates of a PEM text, of which there is at least one.
+/// Returns the certificates in a PEM text, at least one.
 pub(super) fn chain(text: &str) -> Result<Vec<CertificateDer<'static>>, PemError> {
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text.as_bytes()).collect();
     let chain = chain.map_err(|error| damage(&error))?;
@@ -75,11 +75,11 @@ pub(super) fn chain(text: &str) -> Result<Vec<CertificateDer<'static>>, PemError
     Ok(chain)
 }
 
-/// Returns the first private key of a PEM text, ready to sign.
+/// Returns the first private key in a PEM text, ready to sign.
 pub(super) fn key(text: &str, provider: &CryptoProvider) -> Result<Arc<dyn SigningKey>, PemError> {
     let mut keys = PrivateKeyDer::pem_slice_iter(text.as_bytes());
     match keys.next() {
-        // Of both kinds of encryption one is a section of its own, the other a line in a section.
+        // One kind of encryption has its own section label, the other has a line in the section.
         None | Some(Err(_)) if text.contains("ENCRYPTED") => Err(PemError::Encrypted),
         None => Err(PemError::NoKey(sections(text))),
         Some(Err(error)) => Err(damage(&error)),
@@ -87,7 +87,7 @@ pub(super) fn key(text: &str, provider: &CryptoProvider) -> Result<Arc<dyn Signi
     }
 }
 
-/// Says what is wrong in words of ours: the library's show what stands in the file.
+/// Describes an error in fixed words: the library's messages quote the content of the file.
 fn damage(error: &pem::Error) -> PemError {
     PemError::Damaged(match error {
         pem::Error::MissingSectionEnd { .. } => "a section has no end",
@@ -97,7 +97,7 @@ fn damage(error: &pem::Error) -> PemError {
     })
 }
 
-/// Names what a text holds. Only well-known labels: whatever else there is might be secret.
+/// Names the sections of a text. Only well-known labels are named; others might be secret.
 fn sections(text: &str) -> &'static str {
     const LABELS: [(&str, &str); 5] = [
         ("PRIVATE KEY-----", "a private key"),

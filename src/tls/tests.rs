@@ -1,4 +1,4 @@
-//! Files that operators have, good and bad.
+//! Tests with valid and invalid files of operators.
 
 use std::{fs, os::unix::fs::PermissionsExt as _, path::PathBuf};
 
@@ -38,7 +38,7 @@ impl Files {
         TlsConfig { certificate: file("chain.pem"), key: file("key.pem") }
     }
 
-    /// Returns what is wrong with them, and the remedy.
+    /// Returns the error of loading the files, and its remedy.
     #[track_caller]
     fn wrong(&self) -> String {
         let error = TlsIdentity::load(&self.tls(), None).expect_err("a mistake");
@@ -137,7 +137,7 @@ fn a_file_that_cannot_be_read_is_told_with_the_remedy() {
     let files = Files::new(EC_CERTIFICATE, EC_PKCS8);
     let closed = fs::Permissions::from_mode(0o000);
     fs::set_permissions(files.path("key.pem"), closed).expect("closed");
-    // Nothing is closed to root.
+    // Root can read every file.
     if !rustix::process::geteuid().is_root() {
         assert!(files.wrong().contains("Let the user of the service read it"));
     }
@@ -168,7 +168,7 @@ fn a_credential_is_read_by_the_service_and_left_alone_by_a_check() {
 fn a_key_is_never_printed() {
     let files = Files::new(EC_CERTIFICATE, EC_PKCS8);
     let identity = TlsIdentity::load(&files.tls(), None).expect("both are good");
-    assert_eq!(format!("{identity:?}"), "Identity { n_certificates: 1, .. }");
+    assert_eq!(format!("{identity:?}"), "TlsIdentity { n_certificates: 1, .. }");
 }
 
 #[test]

@@ -111,7 +111,7 @@ fn each_keyword_becomes_what_it_means() {
 }
 
 #[test]
-fn what_refers_to_itself_has_a_name() {
+fn a_recursive_schema_becomes_a_named_type() {
     let schema = json!({
         "type": "object",
         "properties": { "tree": { "$ref": "#/$defs/the%20node" }, "self": { "$ref": "#" } },
@@ -137,7 +137,7 @@ fn what_refers_to_itself_has_a_name() {
 }
 
 #[test]
-fn what_comes_to_too_many_alternatives_loses_some() {
+fn a_type_with_too_many_alternatives_loses_some_of_them() {
     let choice = |keyword: &str| {
         let all = (0..100).map(|n| json!({ "properties": { format!("{keyword}{n}"): {} } }));
         json!({ "anyOf": all.collect::<Vec<_>>() })
@@ -154,7 +154,7 @@ fn the_order_of_tools_is_their_own() {
 }
 
 #[test]
-fn what_is_too_deep_or_too_large_is_unknown() {
+fn a_type_that_is_too_deep_or_too_large_is_unknown() {
     let deep = (0..100).fold(json!({ "type": "string" }), |inner, _| {
         json!({ "additionalProperties": { "type": "number" }, "properties": { "a": inner } })
     });

@@ -1,8 +1,8 @@
-//! What tools and prompts are called in the merged view.
+//! The names of tools and prompts in the merged view.
 //!
-//! `SERVER__ITEM`, if clients take that. One name that they do not take costs them all of them, so a
-//! name that is too long, or has other characters, is replaced by an alias: its beginning and a mark
-//! that is made of the whole of it. The same item has the same alias in every version and on every
+//! A name is `SERVER__ITEM` if clients accept that: one name that a client rejects costs it the
+//! whole list. A name that is too long or has other characters is replaced by an alias: its
+//! beginning and a hash of the whole name. An item has the same alias in every version and on every
 //! host.
 //!
 //! Pure.
@@ -16,11 +16,11 @@ use crate::{
     name::{QUALIFIER, ServerName},
 };
 
-/// How many bytes of the hash a mark shows, each as two hexadecimal digits. Ours: two items of one
-/// server with the same beginning meet once in four thousand million.
+/// The number of bytes of the hash in an alias, each as two hexadecimal digits. Two items with the
+/// same beginning collide once in about four billion.
 const MARK_BYTES: usize = 4;
 
-/// Returns what `item` of `server` is called.
+/// Returns the name of `item` of `server` in the merged view.
 pub fn exposed(server: &ServerName, item: &str) -> String {
     let whole = server.qualify(item);
     if whole.len() <= EXPOSED_NAME_MAX && whole.bytes().all(is_plain) {
@@ -40,7 +40,7 @@ pub fn exposed(server: &ServerName, item: &str) -> String {
     }
 }
 
-/// Tells whether a name of an item looks like an alias of another one.
+/// Returns whether a name of an item looks like an alias.
 pub(super) fn may_be_alias(item: &str) -> bool {
     let mark = item.rsplit_once('_').map_or(item, |(_, mark)| mark);
     mark.len() == 2 * MARK_BYTES

@@ -1,4 +1,4 @@
-//! Pages of tools in the merged view: whose page is meant, and whose tool a page calls.
+//! App pages in the merged view: the routes from a page to its server, and from its calls to tools.
 
 use std::sync::Arc;
 
@@ -14,11 +14,11 @@ use crate::{
 };
 
 impl Views {
-    /// Returns the server of a resource, and what that calls it.
+    /// Returns the server of a resource, and its URI there.
     ///
     /// # Cancel safety
     ///
-    /// Safe.
+    /// Cancel safe.
     pub(super) async fn place_of_resource(
         &self,
         uri: &str,
@@ -27,21 +27,21 @@ impl Views {
         if let Some(place) = self.place_of_page(uri, owner).await {
             return Some(place);
         }
-        // A page, or a result, may have the URI from its server.
+        // A server may list the same URI itself.
         if let Some(found) = self.catalog.server_of_resource(uri, owner, self.limits()).await {
             return Some((self.pool.slot(found.as_str())?, uri.to_owned()));
         }
-        // A page need not be listed: a tool has named it.
+        // A page need not be listed: a tool may have named it.
         let (server, own) = apps::split(uri)?;
         Some((self.pool.slot(server)?, own))
     }
 
-    /// Returns the server of a page that it lists, or of a template of pages, by the URI with the name of
-    /// the server in front, and what that calls it.
+    /// Returns the server of a listed page or of a template of pages, and its URI there. `uri` has
+    /// the name of the server in front.
     ///
     /// # Cancel safety
     ///
-    /// Safe.
+    /// Cancel safe.
     pub(super) async fn place_of_page(
         &self,
         uri: &str,
@@ -53,12 +53,12 @@ impl Views {
         has_it.then_some((slot, own))
     }
 
-    /// Returns the server whose page calls its tool `name`, which clients pass on as it is. None where
-    /// pages of two servers may be meant.
+    /// Returns the server whose page calls its tool `name`, which clients pass on unchanged.
+    /// Returns `None` if pages of several servers may have called it.
     ///
     /// # Cancel safety
     ///
-    /// Safe.
+    /// Cancel safe.
     pub(super) async fn slot_of_page_calling(
         &self,
         session: &Session,
@@ -74,7 +74,7 @@ impl Views {
     }
 }
 
-/// What comes after a page was read: it is called as it is listed.
+/// Replaces the URIs in the content of a page by those of the merged view.
 pub(super) struct AppPageRead {
     server: ServerName,
 }

@@ -1,5 +1,4 @@
-//! What a call of a tool takes before it is sent, whoever wants it: its arguments held against the
-//! schema, and the request that it becomes.
+//! The steps before a tool call is sent: the check of its arguments, and the request.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,7 +20,7 @@ use crate::{
 };
 
 impl Views {
-    /// Returns the bounds of a call that is given so much time; never more than the service gives it.
+    /// Returns the limits of a call with this timeout, at most those of the service.
     pub(super) fn limits_within(&self, timeout: Option<Duration>) -> ConnectionLimits {
         let limits = self.limits();
         let Some(timeout) = timeout else { return limits };
@@ -31,8 +30,8 @@ impl Views {
 }
 
 impl MetaState {
-    /// Holds arguments against the schema of a tool: at once where that takes no time, else beside the
-    /// event loops, in turn with what others want.
+    /// Checks arguments against the schema of a tool: at once if that is quick, else in the compute
+    /// pool, in turn with other accounts.
     pub(super) async fn verdict(
         &self,
         holder: Holder,
@@ -48,15 +47,15 @@ impl MetaState {
         let checking = self.computer.clone().run(holder, move |stop| {
             check_in_pool(&validators, holder.account, &schema, &args, stop)
         });
-        // One that has panicked is a bug, and its server checks them all the same.
+        // A panic is a bug, and the server checks the arguments anyway.
         checking.await.unwrap_or(ArgumentVerdict::Unchecked(UncheckedArguments::Busy))
     }
 
-    /// Returns what a verdict comes to: the words that go with the result, if the caller is told any.
+    /// Returns the warning that goes with the result, if any.
     ///
     /// # Errors
     ///
-    /// [`ErrorObject`] with all that is wrong with the arguments.
+    /// [`ErrorObject`] with all problems of the arguments.
     pub(super) fn apply_verdict(
         &self,
         verdict: ArgumentVerdict,
@@ -89,7 +88,7 @@ impl MetaState {
     }
 }
 
-/// Holds arguments against a schema beside the event loops, within the memory budget.
+/// Checks arguments against a schema in the compute pool, within the memory budget.
 pub(super) fn check_in_pool(
     validators: &SchemaCache,
     account: Account,
@@ -103,7 +102,7 @@ pub(super) fn check_in_pool(
     }
 }
 
-/// Returns the memory that arguments take as a tree of values, at most.
+/// Returns the most memory that arguments take as a tree of values.
 fn tree_bytes(args: &str) -> usize {
     let opens = |byte: &&u8| matches!(**byte, b'{' | b'[' | b',');
     args.len() + args.as_bytes().iter().filter(opens).count() * defaults::VALUE_BYTES
@@ -113,12 +112,12 @@ pub(super) fn schema_of(item: &ListItem) -> &str {
     ObjectMembers::one(item.json(), "inputSchema").unwrap_or("{}")
 }
 
-/// Returns the call of `tool` that a call of ours stands for. What is not about the tool of ours stays.
+/// Returns the call of `tool` that a meta tool call stands for, with its other parameters.
 pub(super) fn inner_call(request: &Message, tool: &str, args: &str) -> Message {
     let call = request.with_params(|params| {
         params.set("name", Value::from(tool).to_string());
         params.set("arguments", args.to_owned());
     });
-    // Nobody would know here whose a task is.
+    // The client could not find a task again here.
     era::without_tasks(call)
 }

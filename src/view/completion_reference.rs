@@ -1,4 +1,4 @@
-//! What a completion is about: a prompt, by its name, or a resource, by its URI or template.
+//! The subject of a completion: a prompt, by its name, or a resource, by its URI or template.
 //!
 //! Pure.
 
@@ -12,18 +12,18 @@ use crate::protocol::{ObjectMembers, jsonrpc};
 /// `params.ref` of `completion/complete`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum CompletionReference {
-    /// A prompt of this name.
+    /// A prompt with this name.
     Prompt(String),
-    /// A resource, or a template, of this URI.
+    /// A resource with this URI, or a template.
     Resource(String),
 }
 
 impl CompletionReference {
-    /// Reads it, as JSON text.
+    /// Reads a reference from JSON text.
     ///
     /// # Errors
     ///
-    /// The parameter that is missing or none of those that we know.
+    /// The parameter that is missing or unknown.
     pub(super) fn read(text: Option<&str>) -> Result<Self, &'static str> {
         #[derive(Deserialize)]
         struct Peek<'a> {
@@ -41,7 +41,7 @@ impl CompletionReference {
     }
 }
 
-/// Returns a reference, as JSON text, to what is called `new`; nothing else changes.
+/// Returns a reference, as JSON text, with the name or URI of `new`; nothing else changes.
 pub(super) fn renamed(text: &str, new: &CompletionReference) -> String {
     let (member, new) = match new {
         CompletionReference::Prompt(name) => ("name", name),

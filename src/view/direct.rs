@@ -28,11 +28,11 @@ use crate::{
     similar_names::nearest,
 };
 
-/// What clients are told about the names. Clients cut instructions at 2 KB.
+/// The instructions for clients. Clients cut instructions at 2 KB.
 pub(super) const INSTRUCTIONS: &str =
     "Tools and prompts of several MCP servers, each called SERVER__NAME.";
 
-/// Returns what all servers together offer.
+/// Returns the capabilities of all servers together.
 pub(super) fn capabilities() -> Value {
     json!({
         "completions": {},
@@ -44,8 +44,8 @@ pub(super) fn capabilities() -> Value {
 }
 
 impl Views {
-    /// Returns what all servers together offer, with the extensions that servers have declared. Of two
-    /// declarations of one extension, that of the first server counts. Tasks are no part of the view.
+    /// Returns the capabilities of all servers together, with the extensions that they declare. If
+    /// two servers declare the same extension, the first one counts. The view has no tasks.
     pub(super) fn direct_capabilities(&self) -> Value {
         let mut capabilities = capabilities();
         let mut extensions = Map::new();
@@ -83,7 +83,7 @@ impl Views {
             method::TOOLS_CALL => self.call(session, request, ListKind::Tools).await,
             method::PROMPTS_GET => self.call(session, request, ListKind::Prompts).await,
             method::RESOURCES_READ => {
-                // Boxed, here and below: a call of a tool need not have the room.
+                // Boxed, here and below, to keep the future of a tool call small.
                 let (slot, request, reading) = Box::pin(self.resource(session, request)).await?;
                 let reading = reading.map(|reading| Box::new(reading) as Box<dyn CallContinuation>);
                 self.exchange_with(slot, session, request, self.limits(), reading).await
@@ -101,8 +101,8 @@ impl Views {
         }
     }
 
-    /// Returns the server of the resource that a request is about, the request as that server takes it,
-    /// and what comes after a page of it was read.
+    /// Returns the server of a resource, the request with the server's own URI, and the rewriting
+    /// of the result if it is a page.
     async fn resource(
         &self,
         session: &Session,
@@ -118,7 +118,7 @@ impl Views {
         Ok((slot, request.with(MessagePart::Uri, &Value::from(own).to_string()), Some(reading)))
     }
 
-    /// Hands a request for an item of `list` to its server.
+    /// Forwards a request for an item of `list` to its server.
     async fn call(
         &self,
         session: &Session,
@@ -129,12 +129,12 @@ impl Views {
             request.string(MessagePart::Name).ok_or_else(|| missing(request, "name"))?;
         let (slot, item) = self.item(session, list, &qualified).await?;
         let item = serde_json::Value::from(item).to_string();
-        // Nobody would know here whose a task is.
+        // The client could not find a task again here.
         let renamed = era::without_tasks(request.with(MessagePart::Name, &item));
         self.exchange(slot, session, renamed).await
     }
 
-    /// Hands a request for completions to the server of what is to be completed.
+    /// Forwards a completion request to the server of its subject.
     async fn complete(
         &self,
         session: &Session,
@@ -170,7 +170,7 @@ impl Views {
         }
     }
 
-    /// Returns the server of an item of `list` that is called `qualified` here, and what it is called
+    /// Returns the server of the item of `list` with the name `qualified`, and the item's name
     /// there.
     async fn item(
         &self,
@@ -179,7 +179,7 @@ impl Views {
         qualified: &str,
     ) -> Result<(Arc<ServerSlot>, String), CallError> {
         let Some((server, item)) = name::split_qualified(qualified) else {
-            // A page knows the tools of its server by their own names.
+            // A page calls the tools of its server by their own names.
             let slot = match list {
                 ListKind::Tools => Box::pin(self.slot_of_page_calling(session, qualified)).await,
                 _ => None,
@@ -197,8 +197,8 @@ impl Views {
         Ok((slot, item))
     }
 
-    /// Returns the item of `slot` that is called `item`, or has it as its alias; else what was asked
-    /// for, of which the server knows best what to say.
+    /// Returns the item of `slot` with this name, or with this alias; else `item`, which the server
+    /// then rejects itself.
     async fn meant(
         &self,
         session: &Session,

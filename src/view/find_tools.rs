@@ -1,4 +1,4 @@
-//! Tools of all servers, found by what they do or by pattern; the same for clients and operators.
+//! The search for tools of all servers, by purpose or by pattern, for clients and operators.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,58 +21,58 @@ use crate::{
     },
 };
 
-/// What is looked for.
+/// A search for tools.
 #[derive(Clone, Debug, Default)]
 pub struct FindQuery<'a> {
-    /// What the tool should do, in words; all tools where it is absent.
+    /// The purpose of the tool, in words; `None` for all tools.
     pub text: Option<&'a str>,
-    /// Only tools of this server.
+    /// The only server to search.
     pub server: Option<&'a str>,
-    /// How tools are ranked; as is configured where it is absent.
+    /// The ranking; `None` for the configured one.
     pub strategy: Option<RankingStrategy>,
-    /// How many come before those that are wanted.
+    /// The number of results to skip.
     pub offset: usize,
-    /// How many are wanted.
+    /// The number of results to return.
     pub limit: usize,
-    /// Whether each score is to be explained.
+    /// Explain each score.
     pub is_explained: bool,
 }
 
-/// What is known of the tools of all servers, at one moment.
+/// The known tools of all servers at one moment.
 #[derive(Debug)]
 pub struct KnownTools {
-    /// What they are.
+    /// The snapshot of the catalog.
     pub snapshot: Arc<CatalogSnapshot>,
-    /// Servers whose tools are not known.
+    /// The servers whose tools are unknown.
     unread: Vec<UnreadServer>,
 }
 
-/// What was found.
+/// The result of a search.
 #[derive(Debug)]
 pub struct FindResult {
-    /// What it was found in.
+    /// The tools that were searched.
     pub known: KnownTools,
-    /// The tools, best first; in the order of their servers where nothing was searched for.
+    /// The tools, best first; without a query in the order of their servers.
     pub tools: Vec<FoundTool>,
-    /// There are more of them.
+    /// There are more results.
     pub has_more: bool,
 }
 
 /// A tool that was found.
 #[derive(Debug)]
 pub struct FoundTool {
-    /// Where it is.
+    /// The position in the snapshot.
     pub place: ToolPosition,
-    /// How well it fits, in a unit of the strategy; absent where nothing was searched for.
+    /// The score, in a unit of the ranking; `None` without a query.
     pub score: Option<f64>,
-    /// How much of what is looked for it accounts for, from 0 to 1; while servers are still being read,
-    /// at most [`defaults::CONFIDENCE_MAX_UNREAD`].
+    /// The share of the query that the tool accounts for, from 0 to 1; at most
+    /// [`defaults::CONFIDENCE_MAX_UNREAD`] while servers are still being read.
     pub confidence: Option<f64>,
-    /// The parts of the score, where they were asked for.
+    /// The parts of the score, if requested.
     pub explanation: Option<ScoreExplanation>,
 }
 
-/// A tool as operators are shown it.
+/// A tool in the form for operators.
 #[derive(Debug, Serialize)]
 struct ShownTool<'a> {
     server: &'a str,
@@ -87,29 +87,28 @@ struct ShownTool<'a> {
 }
 
 impl Views {
-    /// Returns what is known of the tools of all servers. Those of which nothing is known are asked
-    /// first, for as long as [`CatalogConfig::learn`](crate::catalog::Catalog::learn) waits: longest for those
-    /// that `sought` is about.
+    /// Returns the known tools of all servers. Servers with unknown tools are read first, for as
+    /// long as [`Catalog::learn`](crate::catalog::Catalog::learn) waits: longest for those that
+    /// `sought` is about.
     ///
     /// # Cancel safety
     ///
-    /// Safe.
+    /// Cancel safe.
     pub async fn known_tools(&self, sought: Option<&str>) -> KnownTools {
         let sought = sought.map(RelevanceTerms::of);
         let unread = self.catalog.learn(self.limits(), sought.as_ref()).await;
         KnownTools { snapshot: self.catalog.snapshot().await, unread }
     }
 
-    /// Looks for tools in what is `known`.
+    /// Searches the tools in `known`.
     ///
     /// # Errors
     ///
-    /// [`CallError`] where only those of a server are wanted that is not declared, or there is too much
-    /// to compute.
+    /// [`CallError`] if the query names an undeclared server, or the compute pool is overloaded.
     ///
     /// # Cancel safety
     ///
-    /// Safe.
+    /// Cancel safe.
     pub async fn find(
         &self,
         holder: Holder,
@@ -124,7 +123,7 @@ impl Views {
         let snapshot = &known.snapshot;
         let only = wish.server.map(|server| snapshot.position(server));
         let tools = match (wish.text, only) {
-            // Declared, and nothing is known of it.
+            // The server is declared, and its tools are unknown.
             (_, Some(None)) => Vec::new(),
             (Some(text), only) => {
                 let strategy = wish.strategy.unwrap_or(self.config.load().search.strategy);
@@ -142,7 +141,7 @@ impl Views {
                     let query = SearchQuery {
                         text: &text,
                         strategy,
-                        // A client that makes up a cursor may begin anywhere.
+                        // A forged cursor may begin anywhere.
                         limit: offset.saturating_add(limit + 1),
                         server: only.flatten(),
                         vector: vector.as_deref(),
@@ -167,15 +166,15 @@ impl Views {
         Ok(known.cut(tools, wish.limit))
     }
 
-    /// Returns the tools that `pattern` is in, for an operator.
+    /// Returns the tools that match `pattern`, for an operator.
     ///
     /// # Errors
     ///
-    /// [`RpcError`] when there is too much to compute.
+    /// [`RpcError`] if the compute pool is overloaded.
     ///
     /// # Cancel safety
     ///
-    /// Safe.
+    /// Cancel safe.
     pub async fn grep(
         &self,
         pattern: SearchPattern,
@@ -183,7 +182,7 @@ impl Views {
     ) -> Result<FindResult, Box<RpcError>> {
         let known = self.known_tools(None).await;
         let snapshot = Arc::clone(&known.snapshot);
-        // How long it takes is for the pattern to say.
+        // The duration depends on the pattern.
         let places = move || snapshot.grep(&pattern, limit + 1);
         let places = self.operator_compute(usize::MAX, move |_| places()).await?;
         Ok(known.cut(places.into_iter().map(FoundTool::listed).collect(), limit))
@@ -216,18 +215,18 @@ impl KnownTools {
         FindResult { known: self, tools, has_more }
     }
 
-    /// Returns the servers whose tools are not known, and why, fit to be shown.
+    /// Returns the servers with unknown tools, and the reasons, cut to the length of a quote.
     pub fn unavailable(&self) -> impl Iterator<Item = (&ServerName, &str)> {
         let shown = |reason| redact::cut(reason, defaults::QUOTE_BYTES_MAX);
         self.unread.iter().map(move |unread| (&unread.server, shown(&unread.reason)))
     }
 
-    /// Returns the servers that are still connecting, and for how long.
+    /// Returns the servers that are still connecting, and the time since they began.
     pub fn still_connecting(&self) -> impl Iterator<Item = (&ServerName, Duration)> {
         self.unread.iter().filter_map(|unread| Some((&unread.server, unread.read_for?)))
     }
 
-    /// Returns the confidence that a tool is what is looked for, as far as all servers were searched.
+    /// Returns a confidence, limited while servers are still being read.
     fn confidence(&self, among_the_read: f64) -> f64 {
         match self.still_connecting().next() {
             Some(_) => among_the_read.min(defaults::CONFIDENCE_MAX_UNREAD),
@@ -245,7 +244,7 @@ impl FindResult {
         })
     }
 
-    /// Returns what was found as operators are shown it.
+    /// Returns the result in the form for operators.
     pub fn to_value(&self) -> Value {
         let tools: Vec<ShownTool<'_>> = self
             .each()
@@ -264,7 +263,7 @@ impl FindResult {
         })
     }
 
-    /// Returns the servers whose tools are not known, and why, as operators are shown them.
+    /// Returns the servers with unknown tools, and the reasons, in the form for operators.
     pub fn unavailable(&self) -> Value {
         let unavailable = self.known.unavailable();
         unavailable.map(|(server, reason)| json!({ "server": server, "reason": reason })).collect()

@@ -1,7 +1,7 @@
-//! The lists of several servers as one: what is in it, in which order, and on which page.
+//! The merged list of several servers: its items, their order and its pages.
 //!
-//! Servers come in the order of their names, items in that of their server. What is called the same
-//! is there once, so that it leads to one server whoever asks: the first one. Pure.
+//! The order is that of the servers' names, then that of each server's list. Of items with the same
+//! name, the list has only the first, so that every client reaches the same server. Pure.
 
 use std::collections::{HashMap, hash_map::Entry};
 
@@ -23,18 +23,18 @@ use crate::{
 pub(super) struct MergedList<'a> {
     list: ListKind,
     items: Vec<Placed<'a>>,
-    /// What is called as something before it, and therefore left out.
+    /// The items left out because an earlier one has the same name.
     pub(super) collisions: Vec<NameCollision>,
 }
 
-/// One item of it.
+/// One item of the list.
 #[derive(Clone, Debug)]
 struct Placed<'a> {
     server: &'a ServerName,
     item: &'a ListItem,
-    /// What it is called, where that is not what its server calls it: a tool or a prompt, or a page.
+    /// The name or URI in the merged view, if it differs from the server's own.
     name: Option<String>,
-    /// Its name is made from another one, which clients would not take.
+    /// The name is an alias, since clients would reject the full one.
     is_alias: bool,
 }
 
@@ -43,23 +43,23 @@ impl Placed<'_> {
         self.name.as_deref().unwrap_or(&self.item.key)
     }
 
-    /// Returns the item's JSON text with another name, and with its page called as it is listed.
+    /// Returns the item's JSON text with another name, and with the URI of its page as listed.
     fn renamed(&self, name: &str) -> Bytes {
         let item = self.item.renamed(name);
         let text = str::from_utf8(&item).unwrap_or_default();
         apps::with_exposed_page(self.server.as_str(), text).map_or(item, Bytes::from)
     }
 
-    /// Tells whether another item may be called the same: URIs are what servers make of them, names
-    /// have the server in front and only an alias can be the name of something else.
+    /// Returns whether another item may have the same name. URIs may; names start with the
+    /// server's, so that only an alias can equal another name.
     fn may_collide(&self) -> bool {
         self.name.is_none() || self.is_alias || alias::may_be_alias(&self.item.key)
     }
 }
 
 impl<'a> MergedList<'a> {
-    /// Merges the lists of servers that come in the order of their names.
-    /// Tools for pages are for a client that `shows_pages`.
+    /// Merges the lists of servers, which come in the order of their names. Includes tools for app
+    /// pages only if the client `shows_pages`.
     pub(super) fn new(
         list: ListKind,
         listings: &'a [(ServerName, Listing)],
@@ -94,7 +94,7 @@ impl<'a> MergedList<'a> {
         merged
     }
 
-    /// Leaves one of two out. A name that is one as it is goes before an alias, as where it is called.
+    /// Leaves one of two items out. A plain name precedes an alias, as in the routing of calls.
     fn collide(&mut self, at: usize, placed: Placed<'a>) {
         let first = &mut self.items[at];
         let is_better = first.is_alias && !placed.is_alias;
@@ -108,8 +108,8 @@ impl<'a> MergedList<'a> {
         });
     }
 
-    /// Returns the page at `cursor` as the result of a list request; nothing when the list has no
-    /// such page, or has changed since the cursor was given out.
+    /// Returns the page at `cursor` as the result of a list request; `None` if the list has no such
+    /// page, or has changed since the cursor was issued.
     pub(super) fn page(&self, cursor: Option<&str>, n_items_max: usize) -> Option<String> {
         let start = match cursor {
             None => 0,
@@ -142,8 +142,8 @@ impl<'a> MergedList<'a> {
         (is_border && mark == self.mark()).then_some(start)
     }
 
-    /// Returns a word that is another one when what the list has in which order is: a client that
-    /// goes on in another list would miss something or see it twice.
+    /// Returns a hash of the names in their order: a client that continues in a changed list would
+    /// miss items or see them twice.
     fn mark(&self) -> String {
         let mut hash = Sha256::new();
         for placed in &self.items {

@@ -1,8 +1,8 @@
-//! What a client sees at a path: all servers merged, one of them as it is, or the tools of all of them
-//! behind a few of ours.
+//! The views, one for each path: all servers merged, one server as it is, or all tools behind a few
+//! meta tools.
 //!
-//! A view turns a client's request into an answer of our own or into an [`Exchange`] with a
-//! server. It knows nothing of HTTP.
+//! A view turns a client's request into an answer or into an [`Exchange`] with a server. It does
+//! not depend on HTTP.
 
 use std::sync::{Arc, Weak};
 
@@ -55,25 +55,25 @@ pub use task_requests::BackgroundCall;
 pub enum View {
     /// All servers; tools and prompts are called `server__item`.
     Direct,
-    /// The tools of all servers behind a few of our own: to be searched, described and called.
+    /// All tools behind a few meta tools that search, describe and call them.
     Meta,
     /// One server, as it is.
     Passthrough {
         /// The server.
         server: ServerName,
-        /// It is the root view: `initialize` waits for nobody.
+        /// It is the root view, whose `initialize` does not wait for the server.
         is_root: bool,
     },
 }
 
-/// Which view a client asks for that has no path to say it with.
+/// The choice of a view by a client that has no path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// What is at `/`.
+    /// The view at `/`.
     Root,
-    /// All servers.
+    /// All servers merged.
     Direct,
-    /// Their tools behind a few of our own.
+    /// All tools behind the meta tools.
     Meta,
     /// The server of this name.
     Server(String),
@@ -87,23 +87,23 @@ pub struct Views {
     catalog: Arc<Catalog>,
     provisioner: Arc<Provisioner>,
     config: ArcSwap<Config>,
-    /// Who looks at what servers offer that have a connection for each client, where the client
-    /// itself cannot be told from others.
+    /// The owner that lists are read for where each client has its own connection and this client
+    /// has no identity.
     onlooker: SessionOwner,
-    /// What the tools of the view `meta` remember.
+    /// The state of the meta tools.
     desk: Arc<meta::MetaState>,
 }
 
-/// What becomes of a request.
+/// The outcome of routing a request.
 pub enum RequestOutcome {
-    /// We answer it ourselves.
+    /// The answer of metamcp itself.
     Answer(Bytes),
-    /// A server answers it.
+    /// The exchange with a server that answers it.
     Exchange(Box<Exchange>),
 }
 
 impl View {
-    /// Returns which servers a client's session at this view is about.
+    /// Returns the servers that a client's session at this view covers.
     pub fn scope(&self) -> ServerScope {
         match self {
             Self::Direct => ServerScope::Every,
@@ -129,16 +129,16 @@ impl Views {
         Self { pool, sessions, catalog, provisioner, config, onlooker, desk }
     }
 
-    /// Returns the sessions of the clients.
+    /// Returns the registry of client sessions.
     pub fn sessions(&self) -> &Arc<SessionRegistry> {
         &self.sessions
     }
 
-    /// Hands on what servers say to nobody in particular, as [`Catalog::run_announcements`] does, until `stop`.
+    /// Forwards server notifications until `stop`, as [`Catalog::run_announcements`] does.
     ///
     /// # Cancel safety
     ///
-    /// Dropped halfway, what is in the queue is lost.
+    /// Messages in the queue are lost.
     pub async fn run_announcements(
         self: Arc<Self>,
         announced: mpsc::Receiver<Announcement>,
@@ -147,24 +147,24 @@ impl Views {
         self.catalog.run_announcements(announced, || self.limits(), stop).await;
     }
 
-    /// Takes what the disk knows of the declared servers, as [`Catalog::restore`] does.
+    /// Reads the cached lists of the declared servers, as [`Catalog::restore`] does.
     ///
     /// # Cancel safety
     ///
-    /// Safe: what is being read is taken when it is there.
+    /// Cancel safe: lists that are being read are still taken over.
     pub async fn restore_catalog(&self) {
         self.catalog.restore().await;
         let era_of = |server: &ServerName| Some(self.catalog.profile(server)?.era());
         self.pool.remember_eras(era_of);
     }
 
-    /// Keeps what is known of the servers in line with what they say, and the disk with that, as
-    /// [`Catalog::follow`] and [`Catalog::run_persister`] do, until `stop`. What is being read then is waited for,
-    /// for at most [`defaults::LAST_READS_PATIENCE`], and written.
+    /// Keeps the catalog and the disk cache current until `stop`, as [`Catalog::follow`] and
+    /// [`Catalog::run_persister`] do. Then waits for reads in progress, at most
+    /// [`defaults::LAST_READS_PATIENCE`], and writes their results.
     ///
     /// # Cancel safety
     ///
-    /// Dropped halfway, what has changed last is not on the disk.
+    /// The last changes may be missing on the disk.
     pub async fn keep_catalog(self: Arc<Self>, stop: CancellationToken) {
         let following = async {
             let last = async {
@@ -184,12 +184,12 @@ impl Views {
     ///
     /// # Cancel safety
     ///
-    /// Safe: a dial in progress continues.
+    /// Cancel safe: a connection attempt in progress continues.
     pub async fn prime_catalog(self: Arc<Self>, stop: CancellationToken) {
         self.catalog.prime(|| self.limits(), stop).await;
     }
 
-    /// Tells clients that servers have come, gone or changed with the configuration.
+    /// Notifies clients of the servers that a reload added, removed or changed.
     pub fn replaced(&self, diff: &ServerDiff) {
         self.catalog.replaced(diff);
     }
@@ -206,7 +206,7 @@ impl Views {
         }
     }
 
-    /// Returns the configuration that is in force.
+    /// Returns the effective configuration.
     pub fn config(&self) -> Arc<Config> {
         self.config.load_full()
     }
@@ -222,11 +222,11 @@ impl Views {
         }
     }
 
-    /// Returns the view of the server called `name`.
+    /// Returns the view of the server with this name.
     ///
     /// # Errors
     ///
-    /// [`CallError::UnknownServer`], with names that are close, when it is not declared.
+    /// [`CallError::UnknownServer`], with similar names, if the server is not declared.
     pub fn of_server(&self, name: &str) -> Result<View, CallError> {
         match self.pool.slot(name) {
             Some(slot) => Ok(View::Passthrough { server: slot.name().clone(), is_root: false }),
@@ -234,11 +234,11 @@ impl Views {
         }
     }
 
-    /// Returns the view that is chosen, and the path that it has.
+    /// Returns the chosen view and its path.
     ///
     /// # Errors
     ///
-    /// [`CallError::UnknownServer`] when it is that of a server that is not declared.
+    /// [`CallError::UnknownServer`] if the chosen server is not declared.
     pub fn chosen(&self, choice: &Choice) -> Result<(View, String), CallError> {
         Ok(match choice {
             Choice::Root => (self.root(), "/".to_owned()),
@@ -248,11 +248,11 @@ impl Views {
         })
     }
 
-    /// Answers a client's request, or finds who does.
+    /// Answers a client's request, or returns the exchange that does.
     ///
     /// # Cancel safety
     ///
-    /// Safe: nothing was sent to a server yet that could not be sent again.
+    /// Cancel safe: nothing was sent to a server that could not be sent again.
     pub async fn handle(
         &self,
         view: &View,
@@ -293,11 +293,11 @@ impl Views {
         Ok(outcome)
     }
 
-    /// Passes on a notification that concerns a server and no request of ours.
+    /// Forwards a notification that concerns a server and no request in flight.
     ///
     /// # Cancel safety
     ///
-    /// Safe: it is sent or not.
+    /// Cancel safe: it is sent or not.
     pub async fn notify(&self, view: &View, session: &Session, notification: &Message) {
         let is_personal =
             matches!(notification.method(), Some(method::PROGRESS | method::ROOTS_CHANGED));
@@ -309,7 +309,7 @@ impl Views {
                 View::Direct | View::Meta => is_personal,
                 View::Passthrough { server, .. } => slot.name() == server,
             };
-            // The roots of one client mean nothing on a shared connection.
+            // The roots of one client have no meaning on a shared connection.
             if is_meant
                 && slot.has_fixed_connection()
                 && (slot.is_per_session() || !is_personal)
@@ -320,7 +320,7 @@ impl Views {
         }
     }
 
-    /// Returns what a client's request to a server becomes.
+    /// Returns the outcome of routing a client's request to a server.
     async fn exchange(
         &self,
         slot: Arc<ServerSlot>,
@@ -330,8 +330,7 @@ impl Views {
         self.exchange_with(slot, session, request, self.limits(), None).await
     }
 
-    /// Returns what a client's request to a server becomes, within these limits; `sequel` decides what
-    /// becomes of its outcome.
+    /// Like [`Views::exchange`], within these limits; `sequel` handles the outcome of the exchange.
     async fn exchange_with(
         &self,
         slot: Arc<ServerSlot>,
@@ -342,7 +341,7 @@ impl Views {
     ) -> Result<RequestOutcome, CallError> {
         if request.part(MessagePart::RequestState).is_some() {
             let id = request.part(MessagePart::Id).unwrap_or("null");
-            // Boxed: a request that begins need not have the room.
+            // Boxed, to keep the future of a new request small.
             match Box::pin(self.sessions.resume(slot.name(), &request)).await? {
                 ResumeOutcome::Foreign => {}
                 ResumeOutcome::Exchange(exchange) => return Ok(RequestOutcome::Exchange(exchange)),
@@ -361,7 +360,7 @@ impl Views {
         Ok(RequestOutcome::Exchange(Box::new(exchange.of_guest(guest))))
     }
 
-    /// Sets the log level that a client wants to see.
+    /// Sets the lowest level of log messages that a client receives.
     async fn set_level(
         &self,
         session: &Session,
@@ -374,7 +373,7 @@ impl Views {
         Ok(answer(request, &json!({})))
     }
 
-    /// Has a resource watched for a client, or not any more.
+    /// Subscribes a client to a resource, or ends its subscription.
     async fn watch(
         &self,
         session: &Session,
@@ -395,7 +394,7 @@ impl Views {
         }
         let mut watched = self.sessions.watch(session, slot, &uri).await;
         if watched.is_ok() && slot.live(session.owner()).is_none() {
-            // It went at this moment, or is not there yet: nobody else may ever need the next one.
+            // The connection was lost or never made, and no other request may ever make one.
             drop(call::connect(slot, session.owner(), self.limits()).await?);
             watched = self.sessions.watch(session, slot, &uri).await;
         }
@@ -426,20 +425,20 @@ impl Views {
     }
 }
 
-/// Returns our answer to `request`.
+/// Returns the answer to `request` with this result.
 fn answer(request: &Message, result: &Value) -> RequestOutcome {
     let id = request.part(MessagePart::Id).unwrap_or("null");
     RequestOutcome::Answer(Message::response(id, &result.to_string()))
 }
 
-/// Returns the `initialize` result of the gateway itself.
+/// Returns metamcp's own `initialize` result.
 fn own_profile(
     session: &Session,
     request: &Message,
     mut capabilities: Value,
     instructions: &str,
 ) -> Value {
-    // A client without a session has no stream, and nothing is remembered of it.
+    // A client without a session has no stream and no state.
     if session.id().is_none() {
         payloads::leave_out_notices(&mut capabilities);
     }
@@ -459,13 +458,13 @@ fn own_profile(
     })
 }
 
-/// A request lacks what it cannot be routed without.
+/// Returns the error for a request without a parameter that routing needs.
 fn missing(request: &Message, parameter: &'static str) -> CallError {
     let method = request.method().unwrap_or_default().to_owned();
     CallError::MissingParameter { method, parameter }
 }
 
-/// A request that a server with a connection for each request cannot make sense of.
+/// Returns the error for a request that needs a lasting connection to its server.
 fn nothing_is_kept(method: &str) -> CallError {
     CallError::UnknownMethod {
         method: method.to_owned(),
@@ -473,7 +472,7 @@ fn nothing_is_kept(method: &str) -> CallError {
     }
 }
 
-/// Returns a client's own word as far as an error repeats it.
+/// Returns the part of a client's own text that an error quotes.
 fn shown(word: &str) -> String {
     redact::cut(word, defaults::SUGGESTION_BYTES_MAX).to_owned()
 }

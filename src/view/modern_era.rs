@@ -1,5 +1,4 @@
-//! What clients of the modern era ask that belongs to no server's answer: what there is, and what has
-//! changed.
+//! The requests of modern clients that metamcp answers itself: discovery and subscriptions.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -27,7 +26,7 @@ use crate::{
 };
 
 impl Views {
-    /// Answers what a view answers by itself in the modern era; everything else is as ever.
+    /// Answers the modern requests that a view answers itself; `None` for all others.
     pub(super) async fn modern(
         &self,
         view: &View,
@@ -50,7 +49,8 @@ impl Views {
         }))
     }
 
-    /// Returns what there is at `view`. Clients ask it first, and wait for nobody's start.
+    /// Returns the discovery result of `view`. It is a client's first request, so it does not wait
+    /// for a server to start.
     async fn discover(&self, view: &View) -> Result<Value, CallError> {
         let server = match view {
             View::Direct => {
@@ -70,9 +70,9 @@ impl Views {
         if let Some(profile) = self.known(&slot).await {
             return Ok(told(&profile));
         }
-        // They are told to look again when it is there.
+        // Clients are notified when it connects.
         slot.note_omitted();
-        // What it said the last time, be it to another process.
+        // The profile that it last sent, also to an earlier process.
         if let Some(profile) = self.catalog.profile(server) {
             return Ok(told(&profile));
         }
@@ -84,7 +84,7 @@ impl Views {
         Ok(own_discovery(capabilities, &passthrough::stand_in_instructions(server)))
     }
 
-    /// Returns what a server has said of itself, if it is there at once.
+    /// Returns the profile of a server, if it can be had at once.
     async fn known(&self, slot: &Arc<ServerSlot>) -> Option<ServerProfile> {
         let patience = defaults::DISCOVER_PATIENCE;
         let limits = ConnectionLimits { silence: patience, total: patience };
@@ -92,14 +92,14 @@ impl Views {
         lease.connection.profile().cloned()
     }
 
-    /// Returns for whom lists are read: nobody knows a client of this era again, so that one who is
-    /// none looks for all of them where each client has its own connection.
+    /// Returns the owner that lists are read for. A modern client has no identity, so it sees the
+    /// lists of the common observer where each client has its own connection.
     pub(super) fn lister<'a>(&'a self, session: &'a Session) -> Option<&'a SessionOwner> {
         session.owner().or_else(|| session.is_modern().then_some(&self.onlooker))
     }
 
-    /// Returns the client of a request as one that has a connection of its own until it is answered,
-    /// where each client has one and this one cannot be told from others.
+    /// Returns a one-shot client for a server with a connection per client, if this client has no
+    /// identity. Its connection lasts until the request is answered.
     pub(super) async fn guest(
         &self,
         slot: &ServerSlot,
@@ -108,7 +108,7 @@ impl Views {
         let introduction = session.introduction().filter(|_| slot.is_per_session())?;
         let guest = self.sessions.guest(&introduction.capabilities);
         let wants = || ClientDemand { level: introduction.level, ..ClientDemand::default() };
-        // Boxed: those who are no guests need not have the room.
+        // Boxed, to keep the future of other clients small.
         Box::pin(slot.set_demand(Some(guest.owner()), wants)).await;
         Some(guest)
     }
@@ -117,8 +117,8 @@ impl Views {
         self.pool.slot(server.as_str()).ok_or_else(|| self.unknown_server(server.as_str()))
     }
 
-    /// Has the server of a request tell what the client wants to see of its log, while the request
-    /// runs. Others use the same connection, and the server knows one level.
+    /// Makes the server of a request send log messages of `level` while the request runs. Other
+    /// clients use the same connection, which has one level.
     pub(super) async fn request_log_level(
         &self,
         session: &Session,
@@ -127,7 +127,7 @@ impl Views {
     ) -> Result<(), CallError> {
         let Some(slot) = self.pool.slot(server.as_str()) else { return Ok(()) };
         let live = slot.live(session.owner());
-        // One of the modern era is told with each request.
+        // A modern server receives the level with each request.
         if !slot.has_fixed_connection()
             || slot.is_per_session()
             || live.as_ref().is_some_and(|live| live.era() == Era::Modern)
@@ -135,7 +135,7 @@ impl Views {
             return Ok(());
         }
         let told = self.sessions.open_ephemeral(ServerScope::One(server.clone()), Some(level));
-        // A server that is not there yet must know it before it gets the request.
+        // The server must know the level before it receives the request.
         let _lease = match live {
             Some(_) => None,
             None => Some(call::connect(&slot, session.owner(), self.limits()).await?),
@@ -145,8 +145,8 @@ impl Views {
         Ok(())
     }
 
-    /// Returns the arguments of a tool call that its headers must repeat, as far as the tool's schema
-    /// was read.
+    /// Returns the arguments of a tool call that its headers must repeat, if the tool's schema was
+    /// read.
     pub fn mirrored(&self, view: &View, request: &Message) -> Vec<HeaderParameter> {
         let tool = request
             .string(MessagePart::Name)
@@ -163,23 +163,23 @@ impl Views {
                 let Some(slot) = slot else { return Vec::new() };
                 slot.hints().mirrored(|known| alias::exposed(slot.name(), known) == tool)
             }
-            // Ours have none.
+            // The meta tools have none.
             View::Meta => Vec::new(),
         }
     }
 
-    /// Opens what a client of `view` listens with. It hears everything; [`Views::accept_subscription`] says what
-    /// of it the client is told.
+    /// Opens the listener of a client of `view`. It receives everything;
+    /// [`Views::accept_subscription`] returns the part for the client.
     pub fn listen(&self, view: &View) -> EphemeralSession {
         self.sessions.open_ephemeral(view.scope(), None)
     }
 
-    /// Returns what of `asked` a client is told that listens with `listener`, and has its resources
-    /// watched.
+    /// Returns the part of `asked` that a client with `listener` receives, and subscribes to its
+    /// resources.
     ///
     /// # Cancel safety
     ///
-    /// Safe: what is watched is so for as long as the listener is there.
+    /// Cancel safe: subscriptions last as long as the listener.
     pub async fn accept_subscription(
         &self,
         view: &View,
@@ -191,8 +191,7 @@ impl Views {
             View::Direct => (asked.supported_by(&direct::capabilities()), None),
             View::Passthrough { server, .. } => {
                 let slot = self.slot_of(server).ok();
-                // Of what happens on the connection of another client, or of each request, nobody
-                // else is told.
+                // Events on the connection of one client or one request are not for other clients.
                 let slot =
                     slot.filter(|slot| slot.has_fixed_connection() && !slot.is_per_session());
                 let Some(slot) = slot else { return SubscriptionFilter::default() };
@@ -203,7 +202,7 @@ impl Views {
         let places = self.places(slot, &asked.uris).await;
         let watching = places.iter().map(|(slot, uris)| async move {
             let watched = self.watch_uris(listener, slot, uris).await.into_iter();
-            // Of a page, the client is told as it is listed.
+            // The client knows a page by the URI that is listed.
             let listed = |own: String| match view {
                 View::Direct => apps::exposed(slot.name().as_str(), &own).unwrap_or(own),
                 View::Meta | View::Passthrough { .. } => own,
@@ -214,7 +213,7 @@ impl Views {
         honoured
     }
 
-    /// Returns whose resources these are, of `slot` where that is known, and what those call them.
+    /// Returns the servers of these resources, `slot` if it is known, and the URIs there.
     async fn places(
         &self,
         slot: Option<Arc<ServerSlot>>,
@@ -227,7 +226,7 @@ impl Views {
         let until = Instant::now() + defaults::SUBSCRIBE_PATIENCE;
         for uri in uris.iter().take(defaults::WATCHED_MAX) {
             let looking = self.place_of_resource(uri, None);
-            // What is known is found at once, also when the time is over.
+            // A known server is found at once, even after the deadline.
             let found = timeout_at(until, looking).await.ok().flatten();
             let found =
                 found.filter(|(slot, _)| slot.has_fixed_connection() && !slot.is_per_session());
@@ -239,7 +238,7 @@ impl Views {
         places.into_values().collect()
     }
 
-    /// Has resources of one server watched, and returns those that are.
+    /// Subscribes to resources of one server, and returns those that it accepted.
     async fn watch_uris(
         &self,
         listener: &Session,
@@ -251,7 +250,8 @@ impl Views {
         }
         let patience = defaults::SUBSCRIBE_PATIENCE;
         let limits = ConnectionLimits { silence: patience, total: patience };
-        // Nobody else may ever need the connection. One that is not there in time is told later.
+        // No other request may ever need the connection. A late server is subscribed once it
+        // connects.
         if let Ok(lease) = call::connect(slot, None, limits).await
             && let Some(profile) = lease.connection.profile()
             && !has_subscriptions(profile)
@@ -267,19 +267,19 @@ fn has_subscriptions(profile: &ServerProfile) -> bool {
     capabilities.is_some_and(|all| all["resources"]["subscribe"] == true)
 }
 
-/// Returns what a server says of itself, as a client of the modern era is told it. Without a
-/// connection that is everybody's, nobody is told of changes.
+/// Returns a server's profile in the form for modern clients. Without a connection that all clients
+/// share, it declares no notifications.
 fn discovery(profile: &ServerProfile, is_everybodys: bool, tasks: TaskCapability) -> Value {
     let mut result = profile.for_modern_client(is_everybodys, tasks);
     if let Some(capabilities) = result.get_mut("capabilities").and_then(Value::as_object_mut) {
-        // Log messages belong to a request, and need no memory.
+        // Log messages belong to a request and need no lasting connection.
         let logging = profile.result.get("capabilities").and_then(|all| all.get("logging"));
         capabilities.extend(logging.map(|logging| ("logging".to_owned(), logging.clone())));
     }
     result
 }
 
-/// Returns what we say of ourselves.
+/// Returns metamcp's own discovery result.
 fn own_discovery(capabilities: Value, instructions: &str) -> Value {
     json!({
         "supportedVersions": version::SERVED,
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_said_in_its_handshake_is_told_in_the_words_of_the_era() {
+    fn the_discovery_result_carries_the_handshake_of_the_server_in_the_modern_era() {
         assert_eq!(
             discovery(&profile(), true, TaskCapability::ById),
             json!({
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nobody_could_be_told_of_changes_none_are_promised() {
+    fn the_discovery_result_promises_no_change_notifications_if_none_can_be_sent() {
         assert_eq!(
             discovery(&profile(), false, TaskCapability::Nothing)["capabilities"],
             json!({ "tools": {}, "logging": {}, "resources": {} })

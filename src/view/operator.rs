@@ -1,11 +1,11 @@
-//! What an operator asks of servers: their lists, a call of a tool, a resource, a prompt, a completion.
+//! Operators' requests to servers: lists, tool calls, resources, prompts and completions.
 //!
-//! [`Views::operator_call`] finds the tool of a call, holds its arguments against the schema, and
-//! returns an [`Exchange`], for whoever drives it: [`finish`] does, and tells of progress; one that is
-//! driven in the background is the same. [`Views::operator_ask`] returns one of any other request.
+//! [`Views::operator_call`] finds the tool, checks the arguments against its schema, and returns an
+//! [`Exchange`]. [`finish`] drives it and reports progress; a background task can do so too.
+//! [`Views::operator_ask`] returns the exchange of any other request.
 //!
-//! An operator is a client without capabilities and without a session: nobody can ask it anything,
-//! and a server that has a connection for each client has one for this request alone.
+//! An operator is a client without capabilities and session. Servers cannot ask it anything, and
+//! one with a connection per client makes one for this request alone.
 
 use std::{sync::Arc, time::Duration};
 
@@ -36,39 +36,39 @@ use crate::{
     similar_names::nearest,
 };
 
-/// What an operator wants to have called.
+/// An operator's tool call.
 #[derive(Clone, Debug)]
 pub struct OperatorCall<'a> {
     /// The tool.
     pub tool: &'a RequestedTool,
-    /// Its arguments, as the JSON text of an object.
+    /// The arguments, as the JSON text of an object.
     pub args: &'a str,
-    /// How long it may take, the time to connect included; never longer than any request.
+    /// The time limit, including the time to connect; at most that of any request.
     pub timeout: Option<Duration>,
-    /// What goes with the parameters, as the JSON text of an object: its progress token, if it has one.
+    /// The `_meta` parameter, as the JSON text of an object: the progress token, if there is one.
     pub meta: Option<&'a str>,
     /// The party that the call counts for.
     pub holder: Holder,
 }
 
-/// A call that can be sent.
+/// A tool call that is ready to be sent.
 pub struct PreparedCall {
-    /// What the tool is called.
+    /// The id of the tool.
     pub id: ToolId,
-    /// The call; the first [`Exchange::next`] sends it.
+    /// The exchange; the first [`Exchange::next`] sends the call.
     pub exchange: Exchange,
-    /// Why the arguments were not checked, if that is so.
+    /// The reason why the arguments were not checked, if so.
     pub warning: Option<String>,
 }
 
-/// A call whose arguments do not contradict the schema.
+/// A tool call with checked arguments.
 #[derive(Debug)]
 pub struct CheckedCall {
     /// The tool.
     pub tool: ResolvedTool,
-    /// The request that calls it.
+    /// The request for the tool.
     pub request: Message,
-    /// Why the arguments were not checked, if that is so.
+    /// The reason why the arguments were not checked, if so.
     pub warning: Option<String>,
 }
 
@@ -77,20 +77,20 @@ pub struct CheckedCall {
 pub struct OperatorList {
     /// The lists, in the order of the servers' names.
     pub listings: Vec<(ServerName, Listing)>,
-    /// The servers whose list is not known, and why.
+    /// The servers whose list is unknown, with the reasons.
     pub unavailable: Vec<(ServerName, String)>,
 }
 
 impl Views {
-    /// Computes something for an operator that takes long where there are many `bytes`.
+    /// Computes something for an operator; in the compute pool if there are many `bytes`.
     ///
     /// # Errors
     ///
-    /// [`RpcError`] when there is no outcome.
+    /// [`RpcError`] if the work was not done.
     ///
     /// # Cancel safety
     ///
-    /// Dropped halfway, the work does not begin, or goes on in vain.
+    /// The work does not begin, or its result is lost.
     pub async fn operator_compute<T: Send + 'static>(
         &self,
         bytes: usize,
@@ -100,16 +100,15 @@ impl Views {
         computed.map_err(|source| to_rpc_error(&CallError::Overloaded { source }))
     }
 
-    /// Returns a list of all servers, or of the one called `server`. A server of which it is known is
-    /// not connected for that.
+    /// Returns a list of all servers, or of `server`. Connects no server whose list is known.
     ///
     /// # Errors
     ///
-    /// [`RpcError`] when there is no such server, or the one that is named cannot be asked.
+    /// [`RpcError`] if `server` is not declared or cannot be asked.
     ///
     /// # Cancel safety
     ///
-    /// Safe: the reads go on for others.
+    /// Cancel safe: the reads continue for other callers.
     pub async fn operator_list(
         &self,
         list: ListKind,
@@ -135,11 +134,11 @@ impl Views {
         Ok(OperatorList { listings: vec![(slot.name().clone(), listing)], unavailable: Vec::new() })
     }
 
-    /// Returns all servers, or the one called `server`.
+    /// Returns all servers, or only `server`.
     ///
     /// # Errors
     ///
-    /// [`RpcError`] when there is no such server.
+    /// [`RpcError`] if `server` is not declared.
     pub fn operator_servers(
         &self,
         server: Option<&str>,
@@ -150,15 +149,15 @@ impl Views {
         }
     }
 
-    /// Returns the tool that is meant.
+    /// Returns the tool that `tool` refers to.
     ///
     /// # Errors
     ///
-    /// [`RpcError`] when there is no such server or tool, or the server cannot be asked.
+    /// [`RpcError`] if there is no such server or tool, or the server cannot be asked.
     ///
     /// # Cancel safety
     ///
-    /// Safe.
+    /// Cancel safe.
     pub async fn operator_tool(&self, tool: &RequestedTool) -> Result<ResolvedTool, Box<RpcError>> {
         self.operator_tool_within(tool, self.limits()).await
     }
@@ -172,24 +171,24 @@ impl Views {
         resolved.map_err(|error| Box::new(error.to_rpc()))
     }
 
-    /// Holds arguments, the JSON text of an object, against the schema of a tool.
+    /// Checks arguments, the JSON text of an object, against the schema of a tool.
     ///
     /// # Cancel safety
     ///
-    /// Safe.
+    /// Cancel safe.
     pub async fn operator_verdict(&self, tool: &ResolvedTool, args: &str) -> ArgumentVerdict {
         self.desk.verdict(Holder::SERVICE, &tool.item, args).await
     }
 
-    /// Prepares a call of a tool whose arguments fit.
+    /// Prepares a call of a tool and checks its arguments.
     ///
     /// # Errors
     ///
-    /// As [`Views::operator_request`].
+    /// As for [`Views::operator_request`].
     ///
     /// # Cancel safety
     ///
-    /// Safe: nothing was called.
+    /// Cancel safe: nothing was called.
     pub async fn operator_call(
         &self,
         call: &OperatorCall<'_>,
@@ -200,16 +199,16 @@ impl Views {
         Ok(PreparedCall { id: tool.id, exchange, warning })
     }
 
-    /// Returns the request that calls a tool, once the arguments fit.
+    /// Returns the request that calls a tool, with checked arguments.
     ///
     /// # Errors
     ///
-    /// [`RpcError`] when there is no such tool, its server cannot be asked, or the arguments do not
-    /// fit.
+    /// [`RpcError`] if there is no such tool, its server cannot be asked, or the arguments are
+    /// invalid.
     ///
     /// # Cancel safety
     ///
-    /// Safe: nothing was called.
+    /// Cancel safe: nothing was called.
     pub async fn operator_request(
         &self,
         call: &OperatorCall<'_>,
@@ -227,11 +226,11 @@ impl Views {
         Ok(CheckedCall { tool, request, warning })
     }
 
-    /// Prepares a request of `method` with `params`, JSON text, to a server. It counts for `holder`.
+    /// Prepares a request to a server, with `params` as JSON text. It counts for `holder`.
     ///
     /// # Errors
     ///
-    /// [`RpcError`] when there is no such server.
+    /// [`RpcError`] if there is no such server.
     pub fn operator_ask(
         &self,
         server: &str,
@@ -244,15 +243,15 @@ impl Views {
         Ok(self.operator_exchange(slot, request, self.limits(), holder))
     }
 
-    /// Prepares to get a prompt of a server with `params`, JSON text. It counts for `holder`.
+    /// Prepares `prompts/get` for a server, with `params` as JSON text. It counts for `holder`.
     ///
     /// # Errors
     ///
-    /// [`RpcError`] when there is no such server or prompt, or the server cannot be asked.
+    /// [`RpcError`] if there is no such server or prompt, or the server cannot be asked.
     ///
     /// # Cancel safety
     ///
-    /// Safe.
+    /// Cancel safe.
     pub async fn operator_prompt(
         &self,
         server: &str,
@@ -300,16 +299,16 @@ impl Views {
     }
 }
 
-/// Waits for the result of a request, the JSON text of an object. Progress, with the token that came
-/// with the request, goes to `lines` as whole messages. What the server asks is refused.
+/// Waits for the result of a request, the JSON text of an object. Sends progress notifications with
+/// the caller's token to `lines`. Refuses questions of the server.
 ///
 /// # Errors
 ///
-/// [`RpcError`] when there is none, also if the server says why.
+/// [`RpcError`] if there is no result, also if the server answers with an error.
 ///
 /// # Cancel safety
 ///
-/// Dropping it cancels the request at the server.
+/// Dropping the future cancels the request at the server.
 pub async fn finish(
     mut exchange: Exchange,
     lines: Option<&mpsc::Sender<Bytes>>,
@@ -337,13 +336,13 @@ pub async fn finish(
     }
 }
 
-/// Returns why a server was not asked, or gave no answer.
+/// Returns the error in the form for operators.
 pub fn to_rpc_error(error: &CallError) -> Box<RpcError> {
     Box::new(error.to_operator())
 }
 
-/// Returns what a server has answered with, an error object as JSON text: with its own code and
-/// words, and its own data among the things involved.
+/// Returns the error of a server, an error object as JSON text, with its own code, message and
+/// data.
 fn of_server(server: &ServerName, error: &str) -> RpcError {
     let error: Value = match error.len() <= defaults::ERROR_DETAIL_BYTES_MAX {
         true => serde_json::from_str(error).unwrap_or_default(),

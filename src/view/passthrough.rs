@@ -1,5 +1,5 @@
-//! The view of one server as it is: everything passes, except what concerns the connection, and items of
-//! lists that clients would choke on.
+//! The view of one server as it is. Everything passes, except requests about the connection, and
+//! list items that clients would reject.
 
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
@@ -41,7 +41,7 @@ impl Views {
                 TaskCapability::Nothing => {
                     request = Cow::Owned(era::without_tasks(request.into_owned()));
                 }
-                // Boxed: most calls have no need of the room.
+                // Boxed, since most calls do not need it.
                 TaskCapability::ById | TaskCapability::All if session.is_modern() => {
                     Box::pin(self.learn_task_tools(&slot, session)).await;
                 }
@@ -57,7 +57,7 @@ impl Views {
         Ok(outcome)
     }
 
-    /// Answers a request at a server, or hands it there.
+    /// Answers a request at a server, or forwards it.
     async fn at(
         &self,
         slot: Arc<ServerSlot>,
@@ -68,27 +68,27 @@ impl Views {
         let server = slot.name().clone();
         match request.method().unwrap_or_default() {
             method::INITIALIZE => {
-                // The server has shaken hands once, with us. Its clients are answered from that.
+                // The server had one handshake, with metamcp. Its clients are answered from that.
                 let patience = if is_root { Duration::ZERO } else { defaults::INITIALIZE_PATIENCE };
                 let limits = ConnectionLimits { silence: patience, total: patience };
                 let lease = call::connect(&slot, session.owner(), limits).await.ok();
                 let profile = lease.as_ref().and_then(|lease| lease.connection.profile());
                 let asked = request.string(MessagePart::ProtocolVersion);
                 let told = |profile: &ServerProfile| {
-                    // Without a session, there is no stream for notices.
+                    // Without a session, there is no stream for notifications.
                     let is_standing = slot.has_fixed_connection() && session.id().is_some();
                     let tasks = task_requests::offered(&slot, session);
                     answer(request, &profile.for_client(asked.as_deref(), is_standing, tasks))
                 };
                 Ok(match profile {
                     Some(profile) => told(profile),
-                    // A client that fails to connect may never try again, and a server that is
-                    // late or down now may be there for its first call.
+                    // A client that fails to connect may never try again, and a server that is down
+                    // now may be up for the first call.
                     None => {
                         slot.note_omitted();
                         self.catalog.mark_stale(&slot, session.owner());
                         match self.catalog.profile(&server) {
-                            // What it said the last time, be it to another process.
+                            // The profile that it last sent, also to an earlier process.
                             Some(profile) => told(&profile),
                             None => answer(request, &stand_in(session, request, &server)),
                         }
@@ -105,7 +105,7 @@ impl Views {
                 let capability =
                     if asked == method::LOGGING_SET_LEVEL { "logging" } else { "resources" };
                 match lease.connection.profile() {
-                    // The server has its own words for what it does not do.
+                    // The server itself rejects what it does not support.
                     Some(profile) if !profile.has(capability) => {
                         self.exchange(slot, session, request.clone()).await
                     }
@@ -127,7 +127,7 @@ impl Views {
                     return self.exchange(slot, session, request.clone()).await;
                 };
                 let is_first = request.part(MessagePart::Cursor).is_none();
-                // Where a client has a connection of its own, the server knows what it shows.
+                // With a connection per client, the server knows whether its client shows pages.
                 let shows_pages = slot.is_per_session() || session.client().shows_pages();
                 let lister = self.lister(session);
                 let sieve = self.catalog.sieve(&slot, list, lister, is_first, shows_pages);
@@ -142,7 +142,7 @@ impl Views {
     }
 }
 
-/// Returns what a server that cannot be asked most likely offers.
+/// Returns the likely capabilities of a server that cannot be asked.
 pub(super) fn stand_in_capabilities() -> Value {
     json!({
         "tools": { "listChanged": true },
@@ -151,12 +151,12 @@ pub(super) fn stand_in_capabilities() -> Value {
     })
 }
 
-/// Returns what clients are told of a server that cannot be asked.
+/// Returns the instructions for a server that cannot be asked.
 pub(super) fn stand_in_instructions(server: &ServerName) -> String {
     format!("The server `{server}` is not connected yet.")
 }
 
-/// What a server that cannot be asked most likely says of itself.
+/// Returns an `initialize` result for a server that cannot be asked.
 fn stand_in(session: &Session, request: &Message, server: &ServerName) -> Value {
     let capabilities = stand_in_capabilities();
     own_profile(session, request, capabilities, &stand_in_instructions(server))

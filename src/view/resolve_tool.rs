@@ -1,4 +1,4 @@
-//! Which tool is meant by what somebody calls it.
+//! The resolution of a tool's name to the tool.
 
 use std::sync::Arc;
 
@@ -13,27 +13,27 @@ use crate::{
     similar_names::nearest,
 };
 
-/// How many names of servers an error shows. Ours: a model that sees them all reads none.
+/// The most names of servers in an error: a model reads no longer list.
 const AVAILABLE_MAX: usize = 20;
 
-/// A tool that is there.
+/// A tool that exists.
 #[derive(Clone, Debug)]
 pub struct ResolvedTool {
-    /// Its server.
+    /// The server of the tool.
     pub slot: Arc<ServerSlot>,
-    /// What it is called.
+    /// The id of the tool.
     pub id: ToolId,
-    /// Its definition.
+    /// The definition of the tool.
     pub item: ListItem,
 }
 
 impl Views {
-    /// Returns the tool that is meant. Where nothing known is called so, its server is asked for what
-    /// `lister` sees.
+    /// Returns the tool that is meant. If no known tool has this name, reads the list that `lister`
+    /// sees from its server.
     ///
     /// # Errors
     ///
-    /// [`ErrorObject`] when there is no such server or tool, or the server cannot be asked.
+    /// [`ErrorObject`] if there is no such server or tool, or the server cannot be asked.
     pub(super) async fn resolve(
         &self,
         lister: Option<&SessionOwner>,
@@ -56,7 +56,7 @@ impl Views {
                 return Ok(ResolvedTool { slot, id, item });
             }
         }
-        // It may be new, or nothing is known of its server.
+        // The tool may be new, or the list of its server unknown.
         let listing = self
             .catalog
             .listing(first, ListKind::Tools, lister, limits)
@@ -72,7 +72,7 @@ impl Views {
         Err(no_tool(&snapshot, &listing, id))
     }
 
-    /// Returns that there is no such server, and which one may be meant.
+    /// Returns the error for an unknown server, with similar names.
     pub(super) fn no_server(&self, server: &str) -> ErrorObject {
         let slots = self.pool.slots();
         let similar = nearest(server, slots.keys().map(ServerName::to_string));
@@ -82,8 +82,8 @@ impl Views {
     }
 }
 
-/// Returns that a server has no such tool: who has one of that very name, or which of its own may be
-/// meant.
+/// Returns the error for an unknown tool, with the servers that have a tool of this name, and
+/// similar names.
 fn no_tool(snapshot: &CatalogSnapshot, listing: &[ListItem], id: &ToolId) -> ErrorObject {
     let mut similar = called(snapshot, &id.tool, Some(&id.server));
     let own = nearest(&id.tool, listing.iter().map(|item| item.key.clone()));
@@ -91,10 +91,10 @@ fn no_tool(snapshot: &CatalogSnapshot, listing: &[ListItem], id: &ToolId) -> Err
     ErrorObject::unknown_tool(id, &similar)
 }
 
-/// How many tools of one name an error shows. Ours.
+/// The most tools of one name in an error.
 const CALLED_SO_MAX: usize = 3;
 
-/// Returns the ids of tools that are called `tool`, but for that of the server `except`.
+/// Returns the ids of tools with the name `tool`, except that of the server `except`.
 fn called(snapshot: &CatalogSnapshot, tool: &str, except: Option<&str>) -> Vec<String> {
     let servers = snapshot.servers().iter().filter(|server| {
         except != Some(server.name.as_str()) && server.tools.iter().any(|item| item.key == tool)

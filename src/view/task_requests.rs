@@ -1,4 +1,4 @@
-//! Requests about tasks, at the view of one server, and calls that an operator leaves to themselves.
+//! Requests about tasks in the view of one server, and background calls of operators.
 
 use std::{sync::Arc, time::Duration};
 
@@ -23,10 +23,10 @@ use crate::{
     session::{ServerScope, Session},
 };
 
-/// Returns what of the tasks of the server of `slot` a client is told.
+/// Returns the task support that a client of the server of `slot` sees.
 pub(super) fn offered(slot: &ServerSlot, session: &Session) -> TaskCapability {
     match slot.tasks() {
-        // Nobody knows the client again, and its connection ends with its request.
+        // The client has no identity, and its connection ends with its request.
         TaskCapability::All if session.is_modern() || session.id().is_none() => {
             TaskCapability::Nothing
         }
@@ -35,8 +35,8 @@ pub(super) fn offered(slot: &ServerSlot, session: &Session) -> TaskCapability {
 }
 
 impl Views {
-    /// Has the tools of a server listed before the first call of a client that takes tasks: a server
-    /// up to 2025-11-25 says there which of them are called as tasks or not at all.
+    /// Reads the tools of a server before the first call of a client that supports tasks. A server
+    /// up to version 2025-11-25 declares there which tools accept or require tasks.
     pub(super) async fn learn_task_tools(&self, slot: &Arc<ServerSlot>, session: &Session) {
         let takes_tasks = session
             .introduction()
@@ -44,12 +44,12 @@ impl Views {
         if takes_tasks && !slot.hints().is_read() {
             let listing =
                 self.catalog.listing(slot, ListKind::Tools, self.lister(session), self.limits());
-            // Without a list, the server itself says what it wants.
+            // Without a list, the server itself rejects a wrong call.
             let _is_known = timeout(defaults::LIST_PATIENCE, listing).await;
         }
     }
 
-    /// Hands a request about a task to its server, unless the task is one of ours.
+    /// Forwards a request about a task to its server, unless metamcp holds the finished task.
     pub(super) async fn about_task(
         &self,
         slot: Arc<ServerSlot>,
@@ -72,26 +72,26 @@ impl Views {
     }
 }
 
-/// A call that nobody waits for, on its way.
+/// A call that runs without its caller.
 pub struct BackgroundCall {
-    /// The call.
+    /// The exchange with the server.
     pub exchange: Box<Exchange>,
-    /// Keeps the connection in use that the server's task belongs to.
+    /// The lease of the connection that the server's task belongs to.
     pub lease: Option<ConnectionLease>,
 }
 
 impl Views {
-    /// Returns the operator's call of a tool, `definition`, that is to go on for at most
-    /// `limits.total` without its caller: as a task of the server, kept there for `ttl`, where it has
-    /// tasks and the tool takes them. It counts for `holder`, who started it.
+    /// Returns the operator's call of the tool `definition`, which runs for at most `limits.total`
+    /// without its caller. If server and tool support it, it is a task of the server, kept there
+    /// for `ttl`. It counts for `holder`, who started it.
     ///
     /// # Errors
     ///
-    /// [`CallError`] when the server would have to be connected first, and is not.
+    /// [`CallError`] if the server must be connected first, and that fails.
     ///
     /// # Cancel safety
     ///
-    /// Safe: nothing was sent to the server yet but what a dial sends.
+    /// Cancel safe: nothing but a handshake was sent to the server.
     pub async fn call_in_background(
         &self,
         slot: Arc<ServerSlot>,
@@ -102,7 +102,7 @@ impl Views {
         holder: Holder,
     ) -> Result<BackgroundCall, CallError> {
         let session = Session::anonymous(ServerScope::Every, holder);
-        // Where each client has a connection of its own, this is a client.
+        // Where each client has its own connection, this call is a client.
         let guest = slot.is_per_session().then(|| self.sessions.guest("{}"));
         let exchange = |request| {
             let owner = guest.as_ref().map(OneShotClient::owner);
@@ -122,7 +122,7 @@ impl Views {
         let lease = call::connect(&slot, None, limits).await?;
         let profile = lease.connection.profile();
         let is_task = profile.filter(|profile| profile.has_tasks()).is_some_and(|profile| {
-            // A modern server decides itself.
+            // A modern server decides by itself.
             profile.era() == Era::Modern || task::is_taken_by_tool(definition.json())
         });
         if !is_task {
@@ -135,16 +135,16 @@ impl Views {
         Ok(BackgroundCall { exchange: Box::new(exchange), lease: Some(lease) })
     }
 
-    /// Asks a server about one of its tasks, or for all that it has: `method` with `params`, JSON text,
-    /// in the words of the legacy era. Returns its answer. The request counts for `holder`.
+    /// Asks a server about one of its tasks, or for all of them: `method` with `params`, JSON text,
+    /// as in the legacy era. Returns the answer. The request counts for `holder`.
     ///
     /// # Errors
     ///
-    /// [`CallError`] when there is no such server, or it gives no answer.
+    /// [`CallError`] if there is no such server, or it does not answer.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it cancels the request at the server.
+    /// Dropping the future cancels the request at the server.
     pub async fn ask_about_task(
         &self,
         server: &str,
@@ -168,18 +168,18 @@ impl Views {
         exchange.finish().await
     }
 
-    /// Tells whether a server is connected now, so that asking it starts nothing; nothing where it is
+    /// Returns whether a server is connected now, so that asking it starts nothing; `None` if it is
     /// not declared.
     pub fn is_connected(&self, server: &str) -> Option<bool> {
         Some(self.pool.slot(server)?.live(None).is_some_and(|connection| connection.is_live()))
     }
 
-    /// Returns the connection to a server that all share, kept in use, if there is one now.
+    /// Returns a lease of the shared connection to a server, if there is one now.
     pub fn lease_of(&self, server: &str) -> Option<ConnectionLease> {
         self.pool.slot(server)?.ready(None)
     }
 
-    /// Returns the connected servers that list their tasks for whoever asks.
+    /// Returns the connected servers that list their tasks.
     pub fn listing_tasks(&self) -> Vec<ServerName> {
         let slots = self.pool.slots();
         let lists = |slot: &&Arc<ServerSlot>| {
@@ -194,7 +194,7 @@ impl Views {
     }
 }
 
-/// Answers a request about a task that was finished before its client knew of it.
+/// Answers a request about a task that ended before its client knew of it.
 fn about_finished(request: &Message, ours: &FinishedTask) -> Option<RequestOutcome> {
     let id = request.part(MessagePart::Id).unwrap_or("null");
     let told: Value = serde_json::from_str(&ours.task).unwrap_or_default();

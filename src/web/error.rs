@@ -1,4 +1,4 @@
-//! What may go wrong with a web API.
+//! The errors of requests to a web API.
 
 use std::{error::Error, io, sync::Arc, time::Duration};
 
@@ -8,101 +8,101 @@ use tokio_rustls::rustls;
 
 use crate::fault::Fault;
 
-/// Why an API has given no answer, or none that is of use. Never holds a token.
+/// The reason why an API gave no usable answer. Never holds a token.
 #[derive(Debug, thiserror::Error)]
 pub enum WebError {
-    /// The token has characters that no header may have.
+    /// The token has characters that no header may contain.
     #[error("the token for `{origin}` has characters that cannot be sent")]
     Bearer {
         /// The API.
         origin: Arc<str>,
     },
-    /// What is asked for is not a path.
+    /// The request target is not a path.
     #[error("a request to `{origin}` has no path")]
     Target {
         /// The API.
         origin: Arc<str>,
     },
-    /// What is sent cannot be written as JSON.
+    /// The request body cannot be written as JSON.
     #[error("write a request to `{origin}`")]
     Unwritable {
         /// The API.
         origin: Arc<str>,
-        /// Why not.
+        /// The reason.
         source: serde_json::Error,
     },
     /// The system trusts no issuer of certificates.
     #[error("find the certificates of issuers that this system trusts")]
     Untrusting {
-        /// Why there are none.
+        /// The reason.
         source: io::Error,
     },
-    /// There is no connection to it.
+    /// No connection can be made.
     #[error("connect to `{origin}`")]
     Unreachable {
         /// The API.
         origin: Arc<str>,
-        /// Why not.
+        /// The reason.
         source: Box<dyn Error + Send + Sync>,
     },
-    /// It is there, and the TLS handshake with it fails.
+    /// The API is reachable, but the TLS handshake with it fails.
     #[error("speak TLS with `{origin}`")]
     Tls {
         /// The API.
         origin: Arc<str>,
-        /// Why not.
+        /// The reason.
         source: rustls::Error,
     },
-    /// The connection broke before the whole answer was there.
+    /// The connection broke before the answer was complete.
     #[error("read the answer of `{origin}`")]
     BrokenOff {
         /// The API.
         origin: Arc<str>,
-        /// How.
+        /// The error of the connection.
         source: Box<dyn Error + Send + Sync>,
     },
-    /// It took too long.
+    /// The answer took too long.
     #[error("`{origin}` has not answered within {} ms", after.as_millis())]
     Late {
         /// The API.
         origin: Arc<str>,
-        /// How long it was waited for.
+        /// The timeout.
         after: Duration,
     },
-    /// It says that it will not, or cannot.
+    /// The API answered with a status other than 200.
     #[error("`{origin}` answered {status}{}", quoted(quote))]
     Status {
         /// The API.
         origin: Arc<str>,
-        /// What it said.
+        /// The status of the answer.
         status: StatusCode,
-        /// The beginning of its page, fit to be shown.
+        /// The beginning of the answer, safe to display.
         quote: String,
-        /// In what time it is to be asked again, as it says.
+        /// The delay before the next request that the API asks for.
         retry_after: Option<Duration>,
     },
-    /// Its answer is larger than it may be.
+    /// The answer is too large.
     #[error("the answer of `{origin}` has more than {bytes_max} bytes")]
     TooLarge {
         /// The API.
         origin: Arc<str>,
-        /// How many it may have.
+        /// The limit in bytes.
         bytes_max: usize,
     },
-    /// Its answer is not the JSON that was expected.
+    /// The answer is not the expected JSON.
     #[error("the answer of `{origin}` is of no use: {why}{}", quoted(quote))]
     NotJson {
         /// The API.
         origin: Arc<str>,
-        /// What is wrong with it.
+        /// The description of the mistake.
         why: String,
-        /// Its beginning, fit to be shown.
+        /// The beginning of the answer, safe to display.
         quote: String,
     },
 }
 
 impl WebError {
-    /// Returns why a request has no answer.
+    /// Returns the error of a request that got no answer.
     pub(super) fn unsent(origin: Arc<str>, error: legacy::Error) -> Self {
         if let Some(source) = tls_error(&error) {
             return Self::Tls { origin, source };
@@ -132,7 +132,7 @@ impl WebError {
         }
     }
 
-    /// Returns what the operator can do about it.
+    /// Returns the remedy for the operator.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Bearer { .. } => "Remove line breaks and other control characters from the key.",
@@ -157,7 +157,7 @@ impl WebError {
         }
     }
 
-    /// Returns what kind of failure it is.
+    /// Returns the kind of the failure.
     pub fn fault(&self) -> Fault {
         match self {
             Self::Bearer { .. }
@@ -187,17 +187,17 @@ fn status_hint(status: StatusCode) -> &'static str {
     }
 }
 
-/// Puts a quotation behind a sentence, where there is one.
+/// Formats a quotation to append to a sentence; empty without a quotation.
 fn quoted(quote: &str) -> String {
     if quote.is_empty() { String::new() } else { format!(": {quote}") }
 }
 
-/// Finds what TLS has to say in the causes of an error.
+/// Finds the TLS error in the chain of causes of an error.
 fn tls_error(error: &(dyn Error + 'static)) -> Option<rustls::Error> {
     let mut next = Some(error);
     while let Some(cause) = next {
         let mut found = cause;
-        // What an I/O error was made of is not among its causes.
+        // The error that an I/O error wraps is not among its sources.
         while let Some(inner) = found.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
             found = inner;
         }

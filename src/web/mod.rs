@@ -1,11 +1,11 @@
-//! A client of plain web APIs that answer JSON, with TLS or without.
+//! A client of web APIs that answer JSON, with TLS or without.
 //!
-//! One client is made for one address, and never goes anywhere else: a redirect is an error. An API
-//! at a declared address has no reason for one, and to follow it would take the key to a place that
-//! nobody declared, or turn a POST into a GET. No proxy is used, whatever the environment says.
+//! A client serves one address; a redirect is an error. An API at a declared address needs none.
+//! Following one could send the key to an undeclared host, or turn a POST into a GET. Proxy
+//! variables of the environment are ignored.
 //!
-//! A request has one bound on its time, from its beginning to the last byte of its answer, and its
-//! answer one on its size.
+//! A request has one timeout, up to the last byte of its answer, and one limit on the size of its
+//! answer.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -42,12 +42,12 @@ pub use owned_tasks::{OwnedTasks, TaskSpawner};
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("metamcp/", env!("CARGO_PKG_VERSION")));
 
-/// How much one request may take.
+/// The limits of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WebLimits {
-    /// From its beginning to the last byte of its answer.
+    /// The time from the start of the request to the last byte of its answer.
     pub timeout: Duration,
-    /// How long its answer may be, in bytes.
+    /// The maximum length of the answer, in bytes.
     pub body_bytes_max: usize,
 }
 
@@ -58,20 +58,20 @@ pub struct WebClient {
     headers: HeaderMap,
     redactor: Redactor,
     bounds: WebLimits,
-    /// Those that move bytes on the connections.
+    /// The tasks that drive the connections.
     tasks: OwnedTasks,
 }
 
 impl WebClient {
-    /// Returns a client of the API at `url`, which is told `bearer`; nothing is sent yet.
+    /// Returns a client of the API at `url` that sends the token `bearer`. Nothing is sent yet.
     ///
-    /// Where the scheme is `https`, this reads the certificates of issuers that the system trusts,
-    /// once: a file of some hundred kilobytes.
+    /// If the scheme is `https`, this reads the certificates of trusted issuers once: a file of
+    /// some hundred kilobytes.
     ///
     /// # Errors
     ///
-    /// [`WebError::Bearer`] when the token cannot be sent, [`WebError::Untrusting`] when TLS is
-    /// wanted and the system trusts nobody.
+    /// [`WebError::Bearer`] if the token cannot be sent; [`WebError::Untrusting`] if TLS is needed
+    /// and the system trusts no issuer.
     pub fn new(url: Uri, bearer: Option<&str>, bounds: WebLimits) -> Result<Self, WebError> {
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, JSON);
@@ -115,20 +115,20 @@ impl WebClient {
         Self { http, url, headers, redactor, bounds, tasks }
     }
 
-    /// Returns the scheme, host and port of the API: what may be shown of its address.
+    /// Returns the scheme, host and port of the API: the part of its address that is not secret.
     pub fn origin(&self) -> Arc<str> {
         origin(&self.url)
     }
 
-    /// Reads what is at `target` of the API, a path with its query, or at its own address.
+    /// Requests `target` (a path with its query), or the address of the API itself.
     ///
     /// # Errors
     ///
-    /// [`WebError`] says what went wrong, and never holds the token.
+    /// [`WebError`], which never holds the token.
     ///
     /// # Cancel safety
     ///
-    /// Dropped halfway, the request is given up with the connection that it was sent on.
+    /// If dropped, the request ends with its connection.
     pub async fn get<T: DeserializeOwned>(&self, target: Option<&str>) -> Result<T, WebError> {
         let url = match target {
             Some(target) => self.at(target)?,
@@ -141,12 +141,11 @@ impl WebClient {
     ///
     /// # Errors
     ///
-    /// [`WebError`] says what went wrong, and never holds the token.
+    /// [`WebError`], which never holds the token.
     ///
     /// # Cancel safety
     ///
-    /// Dropped halfway, the request is given up with the connection that it was sent on. It may
-    /// have been executed.
+    /// If dropped, the request ends with its connection. The API may have executed it.
     pub async fn post<T: DeserializeOwned>(&self, body: &impl Serialize) -> Result<T, WebError> {
         let body = serde_json::to_vec(body)
             .map_err(|source| WebError::Unwritable { origin: self.origin(), source })?;
@@ -156,7 +155,7 @@ impl WebClient {
     /// Returns the address of `target` at the same origin.
     fn at(&self, target: &str) -> Result<Uri, WebError> {
         let wrong = || WebError::Target { origin: self.origin() };
-        // Anything else would be another authority, or none.
+        // Any other target would change the authority, or have none.
         let target = Some(target).filter(|target| target.starts_with('/')).ok_or_else(wrong)?;
         let mut parts = self.url.clone().into_parts();
         parts.path_and_query = Some(PathAndQuery::try_from(target).map_err(|_| wrong())?);
@@ -170,7 +169,7 @@ impl WebClient {
         body: Bytes,
     ) -> Result<T, WebError> {
         let after = self.bounds.timeout;
-        // Boxed: what waits for an answer need not have the room of it.
+        // Boxed, so that the future of a waiting caller stays small.
         let exchanged = Box::pin(self.exchange(method, url, body));
         let text = match time::timeout(after, exchanged).await {
             Ok(exchanged) => exchanged?,
@@ -178,7 +177,7 @@ impl WebClient {
         };
         serde_json::from_slice(&text).map_err(|error| WebError::NotJson {
             origin: self.origin(),
-            // Its text may quote what was read.
+            // The message of the error may quote the answer.
             why: self.redactor.quote(&error.to_string()),
             quote: self.quote(&text),
         })
@@ -210,7 +209,7 @@ impl WebClient {
             })
     }
 
-    /// Returns what a status means that is not the answer, with the beginning of its page.
+    /// Returns the error for an unexpected status, with the beginning of the answer.
     async fn refused(&self, mut answer: Response<Incoming>) -> WebError {
         let retry_after = answer.headers().get(RETRY_AFTER);
         let retry_after = retry_after.and_then(|value| value.to_str().ok()?.trim().parse().ok());
@@ -237,14 +236,14 @@ impl WebClient {
 impl fmt::Debug for WebClient {
     /// Prints neither headers nor the path, either of which may hold a secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client")
+        f.debug_struct("WebClient")
             .field("origin", &self.origin())
             .field("n_tasks", &self.tasks.len())
             .finish_non_exhaustive()
     }
 }
 
-/// Returns scheme, host and port of a URL, without what may be secret.
+/// Returns the scheme, host and port of a URL, without its secret parts.
 fn origin(url: &Uri) -> Arc<str> {
     let (scheme, host) = (url.scheme_str().unwrap_or("http"), url.host().unwrap_or_default());
     match url.port() {

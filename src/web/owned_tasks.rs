@@ -8,17 +8,17 @@ use std::{
 use hyper::rt::Executor;
 use tokio::task::JoinSet;
 
-/// Tasks that end with their owner: dropped, it gives them all up.
+/// Tasks that end with their owner: dropping the owner aborts them.
 #[derive(Debug, Default)]
 pub struct OwnedTasks(Arc<Mutex<JoinSet<()>>>);
 
-/// What starts tasks for an owner, as long as there is one. A task may hold it: the owner goes away
-/// all the same.
+/// A handle that starts tasks for an owner while it exists. A task may hold it without keeping the
+/// owner alive.
 #[derive(Clone, Debug)]
 pub struct TaskSpawner(Weak<Mutex<JoinSet<()>>>);
 
 impl OwnedTasks {
-    /// Returns what starts tasks for this owner.
+    /// Returns a handle that starts tasks for this owner.
     pub fn spawner(&self) -> TaskSpawner {
         TaskSpawner(Arc::downgrade(&self.0))
     }
@@ -26,19 +26,19 @@ impl OwnedTasks {
     /// Starts a task.
     pub fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         let mut tasks = locked(&self.0);
-        // Those that have ended are let go, or they would gather.
+        // Removes the tasks that have ended, which would accumulate otherwise.
         while tasks.try_join_next().is_some() {}
         let _detached = tasks.spawn(work);
     }
 
-    /// Returns how many run.
+    /// Returns the number of running tasks.
     pub fn len(&self) -> usize {
         let mut tasks = locked(&self.0);
         while tasks.try_join_next().is_some() {}
         tasks.len()
     }
 
-    /// Tells whether none runs.
+    /// Returns `true` if no task is running.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -1,4 +1,4 @@
-//! Whose certificates are believed.
+//! The root certificates that TLS connections are verified against.
 
 use std::{io, sync::Arc};
 
@@ -7,12 +7,12 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use super::WebError;
 use crate::tls;
 
-/// Trusts whom the system trusts: the issuers in `$SSL_CERT_FILE` and `$SSL_CERT_DIR`, or where
-/// distributions keep them.
+/// Trusts the issuers that the system trusts: those in `$SSL_CERT_FILE` and `$SSL_CERT_DIR`, or in
+/// the usual places of the distribution.
 pub(super) fn system() -> Result<ClientConfig, WebError> {
     let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();
-    // One that cannot be read is one issuer less.
+    // An unreadable certificate is skipped.
     let (n_added, _n_ignored) = roots.add_parsable_certificates(found.certs);
     if n_added == 0 {
         let first = found.errors.into_iter().next();
@@ -22,7 +22,7 @@ pub(super) fn system() -> Result<ClientConfig, WebError> {
     with(roots)
 }
 
-/// Trusts nobody, where no TLS is spoken.
+/// Trusts no issuer, for connections without TLS.
 pub(super) fn trust_none() -> Result<ClientConfig, WebError> {
     with(RootCertStore::empty())
 }

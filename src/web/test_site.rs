@@ -1,4 +1,4 @@
-//! A web API for tests: it answers what the test says, and remembers what it was asked.
+//! A web API for tests, which answers as the test says and records its requests.
 
 use std::{
     convert::Infallible,
@@ -24,17 +24,17 @@ use tokio_rustls::TlsAcceptor;
 
 use super::OwnedTasks;
 
-/// One request as it came.
+/// A received request.
 #[derive(Clone, Debug)]
 pub(crate) struct RecordedRequest {
-    /// `POST /path?query`.
+    /// The method and target: `POST /path?query`.
     pub(crate) line: String,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
 }
 
 impl RecordedRequest {
-    /// Returns a header, or nothing.
+    /// Returns a header, or an empty text.
     pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
@@ -47,7 +47,7 @@ impl RecordedRequest {
 
 type Respond = dyn Fn(RecordedRequest) -> BoxFuture<'static, Response<Full<Bytes>>> + Send + Sync;
 
-/// A web API on a port of its own.
+/// A web API on its own port.
 pub(crate) struct TestSite {
     port: u16,
     scheme: &'static str,
@@ -62,7 +62,7 @@ struct State {
 }
 
 impl TestSite {
-    /// Opens one that answers as `respond` says.
+    /// Opens a site that answers as `respond` says.
     pub(crate) async fn open<F>(
         respond: impl Fn(RecordedRequest) -> F + Send + Sync + 'static,
     ) -> Self
@@ -72,7 +72,7 @@ impl TestSite {
         Self::open_with(None, respond).await
     }
 
-    /// Opens one that speaks TLS, if it is told how.
+    /// Opens a site that speaks TLS if `tls` is given.
     pub(crate) async fn open_with<F>(
         tls: Option<TlsAcceptor>,
         respond: impl Fn(RecordedRequest) -> F + Send + Sync + 'static,
@@ -110,17 +110,17 @@ impl TestSite {
         Self { port, scheme, state, _tasks: tasks }
     }
 
-    /// Returns the address of `target` on it.
+    /// Returns the URL of `target` on the site.
     pub(crate) fn url(&self, target: &str) -> Uri {
         format!("{}://localhost:{}{target}", self.scheme, self.port).parse().expect("a URL")
     }
 
-    /// Returns all requests until now.
+    /// Returns all requests so far.
     pub(crate) fn recorded(&self) -> Vec<RecordedRequest> {
         self.state.asked.lock().expect("no test panics with it").clone()
     }
 
-    /// Returns how many connections there were.
+    /// Returns the number of connections so far.
     pub(crate) fn n_connections(&self) -> usize {
         self.state.n_connections.load(Ordering::Relaxed)
     }
@@ -141,7 +141,7 @@ async fn serve(state: Arc<State>, stream: impl AsyncRead + AsyncWrite + Unpin + 
     let _hung_up = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }
 
-/// Returns an answer with a status.
+/// Returns a response with a status and a JSON body.
 pub(crate) fn page(status: u16, body: impl Into<Bytes>) -> Response<Full<Bytes>> {
     Response::builder()
         .status(status)

@@ -1,4 +1,4 @@
-//! Whatever an API may do, its client is told what it was, in time, and without the key.
+//! Tests that the client reports every behaviour of an API in time and never shows the key.
 
 use std::{future::pending, sync::atomic::AtomicUsize};
 
@@ -29,7 +29,7 @@ fn client(url: Uri) -> WebClient {
     WebClient::new(url, Some(KEY), bounds()).expect("a client")
 }
 
-/// Returns what a client of an API says that answers like this.
+/// Returns the error of a client whose API answers with this status and body.
 async fn told(status: u16, body: &str) -> WebError {
     let body = body.to_owned();
     let site = TestSite::open(move |_| std::future::ready(page(status, body.clone()))).await;
@@ -40,7 +40,7 @@ async fn told(status: u16, body: &str) -> WebError {
     error
 }
 
-/// Returns the text of an error with the port left out.
+/// Returns the text of an error without the port.
 fn text(error: &WebError) -> String {
     let text = chain(error);
     let Some((before, after)) = text.split_once("localhost:") else { return text };
@@ -128,7 +128,7 @@ async fn an_answer_that_is_too_large_or_no_json_is_refused() {
     );
     assert_eq!((error.code(), error.fault()), ("NOT_JSON", Fault::Protocol));
 
-    // What is no value of the type is quoted by its error, too.
+    // The error for a value of the wrong type quotes that value, too.
     let site = TestSite::open(|_| async { page(200, format!("{KEY:?}")) }).await;
     let error = client(site.url("/")).get::<u32>(None).await.expect_err("no number");
     assert!(text(&error).contains("invalid type: string \"[secret]\""), "{error}");
@@ -191,7 +191,7 @@ fn a_token_that_cannot_be_sent_is_refused_and_not_shown() {
 }
 
 #[tokio::test]
-async fn tls_is_spoken_with_whom_the_roots_vouch_for() {
+async fn the_web_client_speaks_tls_only_with_a_site_that_its_roots_trust() {
     let CertifiedKey { cert, signing_key } =
         generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
     let key = signing_key.serialize_der().try_into().expect("a key");

@@ -180,7 +180,7 @@ async fn a_page_calls_the_tools_of_its_server_by_their_own_names() {
 }
 
 #[tokio::test]
-async fn who_watches_a_page_of_the_merged_view_is_told_of_it_as_it_is_listed() {
+async fn a_client_that_watches_a_page_of_the_merged_view_is_notified_under_its_listed_uri() {
     let upstream = Upstream::start(&["--subscribe"]);
     let daemon = Daemon::with(upstream.server("up", "")).ready();
     let host = daemon.client("/direct").initialized_with(with_pages()).await;

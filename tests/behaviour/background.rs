@@ -145,7 +145,7 @@ async fn a_call_goes_on_without_its_caller_and_is_fetched_later() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_called_is_refused_at_once_and_nothing_begins() {
+async fn an_impossible_call_is_refused_at_once_and_starts_no_task() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(fakes.server("fake", &[])).ready();
     for (tool, arguments) in [
@@ -187,7 +187,7 @@ async fn a_tool_that_fails_and_a_call_that_fails_are_told_apart() {
 }
 
 #[tokio::test]
-async fn how_far_a_call_has_come_is_told() {
+async fn a_background_call_reports_its_progress() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(fakes.server("fake", &[])).ready();
     let id = started(&daemon, "fake/progress", json!({ "steps": 3 })).await;
@@ -268,7 +268,7 @@ async fn a_server_of_each_client_is_called_on_a_connection_of_the_call() {
 }
 
 #[tokio::test]
-async fn what_a_server_wants_to_know_shows_and_the_call_can_be_cancelled() {
+async fn a_background_call_shows_that_its_server_needs_input_and_can_be_cancelled() {
     let upstream = Upstream::start(&LEGACY);
     let daemon = Daemon::with(upstream.server("http", "")).ready();
     let arguments = json!({ "steps": ["input_required", "input_required", "input_required", "input_required", "working"] });
@@ -307,7 +307,7 @@ async fn until_of(daemon: &Daemon, named: &Value, status: &str) {
 }
 
 #[tokio::test]
-async fn a_task_whose_server_is_lost_goes_on_when_it_is_found_again() {
+async fn a_task_of_an_unreachable_server_continues_when_the_server_returns() {
     let upstream = Upstream::start(&LEGACY);
     let config = "[breaker]\nfailure_threshold = 1000\n".to_owned() + &upstream.server("http", "");
     let daemon = Daemon::with(config).ready();

@@ -145,7 +145,7 @@ async fn one_that_fails_or_is_slow_takes_no_other_along() {
 }
 
 #[tokio::test]
-async fn a_batch_that_nobody_is_to_answer_is_accepted() {
+async fn a_batch_of_notifications_is_accepted_without_an_answer() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(fakes.server("fake", &[])).ready();
     let client = daemon.client("/servers/fake");
@@ -162,7 +162,7 @@ async fn a_batch_that_nobody_is_to_answer_is_accepted() {
 }
 
 #[tokio::test]
-async fn of_a_batch_that_is_refused_nothing_is_done() {
+async fn a_refused_batch_executes_none_of_its_requests() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(fakes.server("fake", &[])).ready();
     let client = daemon.client("/servers/fake");
@@ -228,7 +228,7 @@ async fn a_client_that_takes_no_stream_gets_one_array() {
 }
 
 #[tokio::test]
-async fn what_answers_have_together_is_bounded_where_they_wait_for_each_other() {
+async fn the_total_size_of_a_batch_answer_is_bounded_unless_it_is_streamed() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(fakes.server("fake", &[])).ready();
     let client = daemon.client("/servers/fake");

@@ -139,7 +139,7 @@ async fn a_probe_that_fails_trips_at_once_for_another_cooldown() {
 }
 
 #[tokio::test]
-async fn one_probe_passes_at_a_time_and_one_whose_client_hangs_up_gives_way() {
+async fn one_probe_passes_at_a_time_and_a_probe_ends_when_its_client_hangs_up() {
     let fakes = Fakes::new();
     let server = fakes.server("fake", &[]);
     let mut daemon = Daemon::with(SOON_OVER.to_owned() + &server).ready();
@@ -166,7 +166,7 @@ async fn one_probe_passes_at_a_time_and_one_whose_client_hangs_up_gives_way() {
 }
 
 #[tokio::test]
-async fn what_ran_on_a_process_that_crashed_counts_once() {
+async fn the_calls_lost_in_one_crash_count_as_one_failure() {
     let fakes = Fakes::new();
     let state = fakes.path("state");
     let server = fakes.server("fake", &["--state", &state.display().to_string()]);
@@ -197,7 +197,7 @@ async fn what_ran_on_a_process_that_crashed_counts_once() {
 }
 
 #[tokio::test]
-async fn who_waits_in_vain_for_the_same_dial_counts_once() {
+async fn the_requests_that_time_out_on_one_connection_attempt_count_as_one_failure() {
     let fakes = Fakes::new();
     let gate = fakes.path("gate").display().to_string();
     let config = "[service]\nrequest_timeout = \"200ms\"\nmax_total_timeout = \"200ms\"\n"

@@ -338,7 +338,7 @@ async fn no_process_is_left_after_a_stop() {
 }
 
 #[tokio::test]
-async fn what_a_child_does_after_the_end_of_its_input_is_not_cut_off() {
+async fn a_child_finishes_its_cleanup_after_the_end_of_its_input() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("cleaned-up");
     let script = "\"$0\" stdio; sleep 0.2; echo done > \"$1\"";

@@ -224,7 +224,7 @@ fn a_stop_is_waited_for() {
 }
 
 #[test]
-fn what_cannot_be_written_is_a_failure_and_what_nobody_reads_is_none() {
+fn an_output_error_is_a_failure_and_a_closed_output_pipe_is_not() {
     let schema_into = |file: std::fs::File| {
         let mut command = daemon::command(&["schema"]);
         let output = command.stdout(file).output().expect("the program starts");

@@ -92,7 +92,7 @@ fn a_flag_that_cannot_be_is_wrong_usage() {
 }
 
 #[test]
-fn what_holds_is_printed_with_where_it_comes_from() {
+fn the_effective_configuration_is_printed_with_the_source_of_each_setting() {
     let file = "[pool]\nsize = 10\n[servers.git]\ncommand = \"git-mcp\"\nenv = { TOKEN = \"hunter2\", KEY = \"credential:k\" }\n";
     let environment = [
         ("METAMCP_POOL_IDLE_TIMEOUT", "2m"),

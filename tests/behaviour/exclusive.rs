@@ -89,7 +89,7 @@ async fn the_connection_that_was_used_last_is_used_next() {
 }
 
 #[tokio::test]
-async fn who_has_waited_long_enough_is_told_that_all_are_busy() {
+async fn a_client_that_waits_too_long_for_an_exclusive_server_is_told_that_it_is_busy() {
     let upstream = Upstream::start(&[]);
     let config = "[service]\nrequest_timeout = \"300ms\"\n".to_owned();
     let daemon = Daemon::with(config + &upstream.server("up", &exclusive(1))).ready();
@@ -111,7 +111,7 @@ async fn who_has_waited_long_enough_is_told_that_all_are_busy() {
 }
 
 #[tokio::test]
-async fn a_question_is_for_whoever_has_the_connection() {
+async fn a_question_goes_to_the_client_that_holds_the_connection() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(fakes.server("fake", &[]) + &exclusive(2)).ready();
     let able = daemon.client("/servers/fake").initialized_with(json!({ "roots": {} })).await;
@@ -165,7 +165,7 @@ async fn a_connection_is_handed_on_only_when_nothing_runs_there_any_more() {
 }
 
 #[tokio::test]
-async fn what_would_be_forgotten_between_requests_is_not_offered() {
+async fn an_exclusive_server_offers_no_feature_that_needs_state_between_requests() {
     let fakes = Fakes::new();
     let options = ["--logging", "--subscribe"];
     let daemon = Daemon::with(fakes.server("fake", &options) + &exclusive(2)).ready();
@@ -188,7 +188,7 @@ async fn what_would_be_forgotten_between_requests_is_not_offered() {
 }
 
 #[tokio::test]
-async fn what_comes_after_an_answer_is_not_put_to_the_next_client() {
+async fn a_question_sent_after_an_answer_does_not_reach_the_next_client() {
     let (second_came, wait) = std::sync::mpsc::channel::<()>();
     let (second_came, wait) = (Mutex::new(second_came), Mutex::new(wait));
     let (refused, dealt_with) = std::sync::mpsc::channel::<()>();

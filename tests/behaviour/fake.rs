@@ -203,7 +203,7 @@ async fn a_get_stream_that_is_cut_is_resumed_after_the_last_event() {
 }
 
 #[tokio::test]
-async fn without_event_ids_what_comes_while_nobody_listens_is_lost() {
+async fn a_notification_sent_while_no_stream_is_open_is_lost_without_event_ids() {
     let upstream = Upstream::start(&[]);
     let client = upstream.client().initialized().await;
     let mut stream = client.listen().await;
@@ -224,7 +224,7 @@ async fn without_event_ids_what_comes_while_nobody_listens_is_lost() {
 }
 
 #[tokio::test]
-async fn an_answer_whose_stream_was_cut_is_read_from_a_get() {
+async fn an_answer_on_a_cut_stream_is_read_by_a_get() {
     let upstream = Upstream::start(&["--event-ids", "--retry", "7"]);
     let client = upstream.client().initialized().await;
     let mut call = client.tool_stream("hold", json!({ "key": "k" })).await;
@@ -300,7 +300,7 @@ async fn legacy(upstream: &Upstream) -> (EventStream, Client) {
 }
 
 #[tokio::test]
-async fn nobody_is_let_in_before_the_time_has_come() {
+async fn the_fake_refuses_connections_until_its_gate_opens() {
     let fakes = Fakes::new();
     let gate = fakes.path("gate");
     let upstream = Upstream::start(&["--listen-after", gate.to_str().expect("UTF-8")]);

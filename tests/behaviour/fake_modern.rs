@@ -175,7 +175,7 @@ async fn it_tells_what_it_saw_of_the_client() {
 }
 
 #[tokio::test]
-async fn what_it_asks_is_a_result_and_the_retry_has_the_answers() {
+async fn a_question_of_the_modern_fake_is_a_result_and_the_retry_carries_the_answers() {
     for options in [&[][..], &["--json"]] {
         let upstream = upstream(options);
         let all = json!({ "elicitation": {}, "roots": {}, "sampling": {} });
@@ -261,7 +261,7 @@ async fn log_messages_come_with_the_call_that_wants_them() {
 }
 
 #[tokio::test]
-async fn who_listens_hears_what_it_wants_under_its_own_id() {
+async fn each_listener_receives_its_requested_notifications_under_its_own_id() {
     let upstream = upstream(&["--subscribe"]);
     let client = client(&upstream);
     let watched = json!({

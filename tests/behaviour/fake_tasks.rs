@@ -86,7 +86,7 @@ async fn a_legacy_job_goes_on_with_each_look_at_it() {
 }
 
 #[tokio::test]
-async fn what_no_legacy_client_may_do_is_refused() {
+async fn a_call_that_no_legacy_client_may_make_is_refused() {
     let upstream = Upstream::start(&LEGACY);
     let client = upstream.client().initialized().await;
     let over = started(&client, json!({ "steps": ["completed"] })).await;
@@ -136,7 +136,7 @@ async fn a_legacy_job_fails_in_two_ways_and_can_be_cancelled() {
 }
 
 #[tokio::test]
-async fn who_waits_for_a_legacy_job_is_asked() {
+async fn a_client_that_waits_for_a_legacy_job_receives_its_question() {
     let mut pipe = Pipe::start(&LEGACY);
     let request = |id: u64, method: &str, params: Value| json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
     let steps = json!({ "steps": ["working", "input_required", "completed"] });

@@ -115,7 +115,7 @@ async fn clients_are_told_of_a_new_session_only_if_its_tools_are_others() {
 }
 
 #[tokio::test]
-async fn of_a_child_that_is_there_again_nobody_hears_who_has_not_read_its_lists() {
+async fn a_client_that_has_not_read_the_lists_is_not_notified_of_a_restarted_child() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(fakes.server("fake", &[])).ready();
     let client = daemon.client("/servers/fake").initialized().await;

@@ -117,7 +117,7 @@ async fn a_client_that_cannot_be_asked_is_not_and_the_server_knows() {
 }
 
 #[tokio::test]
-async fn calls_that_nobody_comes_back_for_leave_a_connection_for_the_others() {
+async fn abandoned_held_calls_leave_a_connection_for_other_calls() {
     let fakes = Fakes::new();
     let declared = fakes.server("fake", &[]) + EXCLUSIVE + "max_connections = 2\n";
     let daemon = Daemon::with(declared).ready();

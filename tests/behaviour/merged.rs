@@ -59,7 +59,7 @@ fn check(daemon: &Daemon, config: &str, more: &[&str]) -> (i32, String, String) 
 }
 
 #[tokio::test]
-async fn what_two_servers_offer_is_there_once_leads_to_the_first_and_is_refused_by_check() {
+async fn a_duplicate_item_is_listed_once_routes_to_the_first_server_and_fails_the_check() {
     let (_one, a) = upstream("a", &["r:1", "a:1"], &["t:{x}"]);
     let (_two, b) = upstream("b", &["r:1", "b:1"], &["t:{x}", "b:{x}"]);
     // The later one is asked first.

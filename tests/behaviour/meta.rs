@@ -137,7 +137,7 @@ async fn a_client_of_the_modern_era_sees_the_same() {
 }
 
 #[tokio::test]
-async fn what_is_no_tool_is_refused_in_words() {
+async fn the_meta_view_refuses_a_method_other_than_tools_with_the_way_to_the_direct_view() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(fakes.server("fake", &[])).ready();
     let client = daemon.client("/meta").initialized().await;

@@ -64,7 +64,7 @@ async fn headers_that_do_not_say_what_the_body_says_are_refused_with_the_request
 }
 
 #[tokio::test]
-async fn what_a_request_must_say_of_its_client_it_says_or_it_is_refused() {
+async fn a_modern_request_without_valid_client_metadata_is_refused() {
     let daemon = Daemon::with("").ready();
     let client = modern(&daemon, "/");
     let whole = client.message(&json!(7), "tools/list", json!({}));
@@ -303,7 +303,7 @@ async fn headers_that_repeat_arguments_must_say_what_they_say() {
 }
 
 #[tokio::test]
-async fn what_comes_before_the_answer_comes_on_its_stream_and_closing_it_cancels() {
+async fn progress_arrives_on_the_stream_of_the_request_and_closing_the_stream_cancels_it() {
     let upstream = Upstream::start(&["--logging"]);
     let daemon = Daemon::with(upstream.server("up", "")).ready();
     let client = modern(&daemon, "/servers/up");

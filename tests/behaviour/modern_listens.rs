@@ -81,7 +81,7 @@ async fn a_listener_hears_what_it_has_asked_for_with_the_id_of_its_request() {
 }
 
 #[tokio::test]
-async fn what_is_not_told_of_is_left_out_of_the_acknowledgement() {
+async fn the_acknowledgement_omits_notifications_that_metamcp_cannot_deliver() {
     let fakes = Fakes::new();
     let upstream = Upstream::start(&["--subscribe"]);
     let config = upstream.server("up", "")
@@ -152,7 +152,7 @@ async fn listeners_are_kept_alive_and_told_when_the_service_stops() {
 }
 
 #[tokio::test]
-async fn who_listens_to_a_server_that_a_reload_removes_is_told_the_end() {
+async fn a_listener_of_a_server_that_a_reload_removes_receives_the_end_of_its_stream() {
     let fakes = Fakes::new();
     let stays = fakes.server("stays", &[]);
     let mut daemon = Daemon::with(fakes.server("goes", &[]) + &stays).ready();

@@ -175,7 +175,7 @@ async fn a_question_of_an_upstreams_get_stream_is_put_to_its_client() {
 }
 
 #[tokio::test]
-async fn what_one_server_takes_back_is_not_what_another_has_asked() {
+async fn a_server_that_cancels_its_question_does_not_cancel_the_question_of_another() {
     let one = Upstream::start(&[]);
     let two = Upstream::start(&[]);
     let daemon = Daemon::with(one.server("one", OWNED) + &two.server("two", OWNED)).ready();
@@ -221,7 +221,7 @@ async fn a_server_that_asks_who_cannot_answer_is_told_so() {
 }
 
 #[tokio::test]
-async fn a_server_whose_client_goes_away_does_not_wait_for_its_answer() {
+async fn a_question_is_answered_with_an_error_when_its_client_goes_away() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(fakes.server("own", &[]) + OWNED).ready();
     let client = daemon.client("/servers/own").initialized_with(everything()).await;
@@ -247,7 +247,7 @@ async fn without_a_session_there_is_no_connection() {
 }
 
 #[tokio::test]
-async fn who_has_used_its_connection_longest_ago_makes_room_for_one_client_more() {
+async fn the_least_recently_used_owned_connection_makes_room_for_another_client() {
     let fakes = Fakes::new();
     let config = fakes.server("own", &[]) + OWNED + "max_connections = 2\n";
     let daemon = Daemon::with(config).ready();

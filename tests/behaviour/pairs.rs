@@ -174,7 +174,7 @@ async fn a_question_is_put_on_the_stream_and_its_answer_is_posted() {
 }
 
 #[tokio::test]
-async fn what_is_no_message_for_a_stream_is_refused() {
+async fn an_invalid_message_for_a_legacy_stream_is_refused() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(ON.to_owned() + &fakes.server("fake", &[])).ready();
     let old = Old::open(&daemon, "/sse").await;

@@ -74,7 +74,7 @@ async fn a_prewarmed_session_is_there_before_the_first_client() {
 }
 
 #[tokio::test]
-async fn an_upstream_that_forgets_the_session_is_asked_once_more_and_nobody_notices() {
+async fn a_call_is_repeated_in_a_new_session_if_the_upstream_forgets_the_old_one() {
     let upstream = Upstream::start(&[]);
     let daemon = Daemon::with(upstream.server("up", "")).ready();
     let client = daemon.client("/servers/up");
@@ -337,7 +337,7 @@ async fn an_upstreams_error_page_is_shown_without_our_key() {
 }
 
 #[tokio::test]
-async fn progress_that_nobody_asked_for_is_not_passed_on() {
+async fn unrequested_progress_is_not_passed_on() {
     let upstream = Canned::start(|message| {
         let id = &message["id"];
         let progress = json!({

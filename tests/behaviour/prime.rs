@@ -86,7 +86,7 @@ async fn all_lists_of_all_servers_are_read_before_anybody_asks_two_servers_at_a_
 }
 
 #[tokio::test]
-async fn nobody_makes_room_for_a_server_that_is_only_read_ahead() {
+async fn reading_a_server_ahead_evicts_no_other_server() {
     let (cache, fakes) = (Cache::new(), Fakes::new());
     let others = ["b", "c", "d"];
     let used = fakes.server("a", &[]) + "start = \"prewarm\"\nlifecycle = \"keep-alive\"\n";
@@ -103,7 +103,7 @@ async fn nobody_makes_room_for_a_server_that_is_only_read_ahead() {
 }
 
 #[tokio::test]
-async fn a_server_that_cannot_be_read_ahead_holds_up_nobody_and_is_tried_at_its_first_request() {
+async fn a_server_that_cannot_be_read_ahead_delays_no_other_and_is_tried_at_its_first_request() {
     let (cache, fakes) = (Cache::new(), Fakes::new());
     let tries = fakes.path("tries").display().to_string();
     let script = format!("echo >> {tries}; exit 1");
@@ -123,7 +123,7 @@ async fn a_server_that_cannot_be_read_ahead_holds_up_nobody_and_is_tried_at_its_
 }
 
 #[tokio::test]
-async fn of_a_cold_start_a_client_hears_when_the_first_are_there_and_when_all_are() {
+async fn a_cold_start_notifies_a_client_of_the_first_servers_and_again_when_all_are_read() {
     let gated = Gated::new();
     let names = ["a", "b", "c"];
     let daemon = Daemon::with(gated.servers(&names)).ready();

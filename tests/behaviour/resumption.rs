@@ -73,7 +73,7 @@ async fn an_answer_that_was_sent_is_kept_until_its_client_has_shown_that_it_came
 }
 
 #[tokio::test]
-async fn what_was_read_can_be_read_again_while_the_request_runs() {
+async fn a_client_can_reread_a_stream_from_its_beginning_while_the_request_runs() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(STREAMS.to_owned() + &fakes.server("fake", &[])).ready();
     let (client, other) = (newer(&daemon, "/servers/fake").await, daemon.client("/servers/fake"));

@@ -142,7 +142,7 @@ async fn never_sends_nothing_twice() {
 }
 
 #[tokio::test]
-async fn what_the_client_has_seen_the_beginning_of_is_not_sent_again() {
+async fn a_call_is_not_repeated_after_the_client_received_a_part_of_its_answer() {
     let server = Counting::mode("vital");
     server.list().await;
     let params = json!({

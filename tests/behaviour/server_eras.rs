@@ -208,7 +208,7 @@ async fn an_upstream_that_hangs_on_the_probe_is_used_all_the_same() {
 }
 
 #[tokio::test]
-async fn what_is_declared_is_not_asked() {
+async fn metamcp_does_not_probe_the_era_of_a_server_that_declares_it() {
     let fakes = Fakes::new();
     let config = fakes.server("old", &BOTH)
         + "era = \"legacy\"\n"
@@ -397,7 +397,7 @@ async fn a_client_that_goes_away_ends_its_call_by_the_end_of_its_stream() {
 }
 
 #[tokio::test]
-async fn what_changes_at_a_modern_server_is_told_to_its_clients() {
+async fn a_change_at_a_modern_server_is_passed_on_to_legacy_clients() {
     let upstream = Upstream::start(&[&MODERN[..], &["--subscribe"]].concat());
     let fakes = Fakes::new();
     let child = fakes.server("child", &[&MODERN[..], &["--subscribe"]].concat());

@@ -172,7 +172,7 @@ async fn a_strict_service_asks_for_an_id_and_knows_its_own() {
 }
 
 #[tokio::test]
-async fn what_has_ended_at_a_strict_service_has_not_at_its_successor() {
+async fn a_strict_service_ends_a_session_that_its_predecessor_opened() {
     let state = tempfile::tempdir().expect("a directory");
     let config = listen("session = \"strict\"");
     let mut before = with_state(&*config, state.path()).ready();

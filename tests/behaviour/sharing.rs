@@ -170,7 +170,7 @@ async fn a_cancellation_reaches_the_server_under_its_own_id_and_ends_the_stream(
 }
 
 #[tokio::test]
-async fn a_client_without_a_session_cannot_cancel_somebody_elses_request() {
+async fn a_client_without_a_session_cannot_cancel_a_request_of_another_client() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(fakes.server("fake", &[])).ready();
     let held = running(daemon.client("/servers/fake").hold("k"));
@@ -207,7 +207,7 @@ async fn a_client_that_goes_away_cancels_its_request_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn late_and_double_answers_reach_nobody() {
+async fn a_late_or_duplicate_answer_reaches_no_client() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(fakes.server("fake", &[])).ready();
     let client = daemon.client("/servers/fake").initialized().await;
@@ -360,7 +360,7 @@ async fn prompts_and_resources_are_merged_too() {
 }
 
 #[tokio::test]
-async fn what_only_looks_like_a_progress_token_is_left_alone() {
+async fn a_member_that_only_looks_like_a_progress_token_is_left_alone() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(fakes.server("fake", &[])).ready();
     let client = daemon.client("/servers/fake");

@@ -34,7 +34,7 @@ async fn n_clients(status: &Client) -> u64 {
 }
 
 #[tokio::test]
-async fn a_client_that_does_not_read_its_progress_loses_its_request_and_nobody_else_does() {
+async fn a_client_that_does_not_read_its_progress_is_the_only_one_to_lose_its_request() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(fakes.server("fake", &[])).ready();
     let clients: Vec<Client> = (0..31).map(|_| daemon.client("/servers/fake")).collect();
@@ -129,7 +129,7 @@ async fn a_client_that_takes_nothing_of_a_large_answer_is_cut_off() {
 }
 
 #[tokio::test]
-async fn a_stream_that_nobody_reads_is_cut_off_and_can_be_resumed() {
+async fn an_unread_stream_is_cut_off_and_can_be_resumed() {
     let upstream = Upstream::start(&[]);
     let daemon = Daemon::with(upstream.server("up", "")).ready();
     let client = daemon.client("/servers/up").initialized().await;
@@ -146,7 +146,7 @@ async fn a_stream_that_nobody_reads_is_cut_off_and_can_be_resumed() {
         assert_eq!(to_other.message().await["params"]["n"], n, "the other misses nothing");
     }
     let read = String::from_utf8_lossy(&slow.read_to_end_of_answer().await).into_owned();
-    daemon.wait_log("a client does not read its stream");
+    daemon.wait_log("stream closed: the client does not read its messages");
     let last_id = read.lines().rev().find_map(|line| line.strip_prefix("id: ")).expect("an id");
     let (_, n_read) = last_id.split_once('-').expect("two parts");
     let n_read: u64 = n_read.parse().expect("a number");
@@ -186,7 +186,7 @@ async fn a_body_that_is_too_large_is_refused_in_words() {
 }
 
 #[tokio::test]
-async fn what_a_client_that_left_had_asked_for_drains_and_is_counted() {
+async fn an_abandoned_request_of_a_departed_client_drains_and_its_late_answer_is_counted() {
     let fakes = Fakes::new();
     let upstream = Upstream::start(&[]);
     let config = "[service]\nmax_total_timeout = \"700ms\"\n".to_owned()

@@ -156,7 +156,7 @@ async fn a_second_service_is_told_of_the_first_one_and_one_that_hangs_is_called_
 }
 
 #[tokio::test]
-async fn what_a_killed_service_has_left_is_taken_away_by_the_next() {
+async fn a_service_removes_the_leftovers_of_a_killed_service() {
     let home = Home::new("");
     let mut first = home.serve();
     let pid = answering(&home).await;
@@ -176,7 +176,7 @@ async fn what_a_killed_service_has_left_is_taken_away_by_the_next() {
 }
 
 #[tokio::test]
-async fn of_two_that_are_started_at_once_one_serves() {
+async fn one_of_two_services_started_at_once_serves() {
     let home = Home::new("");
     let mut both = [home.serve(), home.serve()];
     let pid = answering(&home).await;
@@ -209,7 +209,7 @@ async fn one_that_is_started_while_the_last_one_ends_waits_for_that() {
 }
 
 #[tokio::test]
-async fn a_service_that_nobody_uses_exits_and_is_there_again_for_whoever_comes() {
+async fn an_unused_service_exits_and_is_started_again_for_the_next_client() {
     let fakes = Fakes::new();
     let config = "[service]\nidle_exit = \"1s\"\n".to_owned() + &fakes.server("fake", &[]);
     let mut daemon = Daemon::with(config).keep_sockets().ready();

@@ -147,7 +147,7 @@ async fn a_batch_is_answered_as_one_where_the_version_has_them() {
 }
 
 #[tokio::test]
-async fn what_is_no_message_is_refused_and_the_next_one_is_served() {
+async fn an_invalid_line_is_refused_and_the_next_one_is_served() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(fakes.server("fake", &[])).ready();
     let mut piped = Piped::to(&daemon, &FAKE).initialized("2025-06-18", json!({})).await;
@@ -280,7 +280,7 @@ async fn a_restart_is_not_noticed_and_what_the_session_consists_of_is_there_agai
 }
 
 #[tokio::test]
-async fn what_runs_at_a_stop_is_answered_and_what_is_not_read_by_then_is_answered_afterwards() {
+async fn a_stopping_service_answers_running_requests_and_its_successor_answers_unread_ones() {
     let fakes = Fakes::new();
     let mut daemon = restartable(fakes.server("fake", &[])).ready();
     let gate = fakes.path("gate");
@@ -308,7 +308,7 @@ async fn what_runs_at_a_stop_is_answered_and_what_is_not_read_by_then_is_answere
 }
 
 #[tokio::test]
-async fn after_a_crash_the_client_is_told_of_what_nobody_knows_and_goes_on() {
+async fn a_crash_is_reported_to_the_client_as_an_unknown_outcome_and_the_session_continues() {
     let fakes = Fakes::new();
     let mut daemon = restartable(fakes.server("fake", &[])).ready();
     let mut piped = Piped::to(&daemon, &FAKE).initialized("2025-06-18", json!({})).await;
@@ -439,7 +439,7 @@ async fn an_attached_connection_is_told_how_far_it_was_read() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_attached_is_refused_in_words() {
+async fn an_invalid_attachment_is_refused_with_an_explained_error() {
     let daemon = Daemon::with("").ready();
     for (params, code) in [
         (json!({ "view": "upside down" }), "INVALID_PARAMS"),
@@ -460,7 +460,7 @@ async fn what_cannot_be_attached_is_refused_in_words() {
 }
 
 #[tokio::test]
-async fn a_client_that_does_not_read_its_pipe_is_cut_off_and_nobody_else_waits() {
+async fn a_client_that_does_not_read_its_pipe_is_cut_off_without_delaying_other_clients() {
     let fakes = Fakes::new();
     let config = "[listen]\nwrite_timeout = \"200ms\"\n".to_owned() + &fakes.server("fake", &[]);
     let daemon = Daemon::with(config).ready();
@@ -512,7 +512,7 @@ async fn standalone_it_runs_the_servers_itself_and_leaves_none_behind() {
 }
 
 #[tokio::test]
-async fn a_service_whose_transport_is_stdio_is_standalone_too() {
+async fn a_service_with_stdio_transport_is_standalone() {
     let fakes = Fakes::new();
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("metamcp.toml");

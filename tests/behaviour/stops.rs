@@ -65,7 +65,7 @@ async fn a_stop_under_load_finishes_what_runs_and_leaves_no_process() {
 }
 
 #[tokio::test]
-async fn who_has_just_connected_when_the_service_is_told_to_stop_is_answered() {
+async fn a_client_that_connected_just_before_a_stop_is_answered() {
     let mut daemon = Daemon::with("").ready();
     let mut client = TcpStream::connect(daemon.address()).await.expect("a connection");
     // They are accepted in turn.
@@ -87,7 +87,7 @@ async fn who_has_just_connected_when_the_service_is_told_to_stop_is_answered() {
 }
 
 #[tokio::test]
-async fn what_a_crashed_child_left_behind_is_gone_before_the_next_one_is_there() {
+async fn the_leftovers_of_a_crashed_child_are_gone_before_its_successor_starts() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(fakes.server("fake", &[])).ready();
     let client = daemon.client("/servers/fake");
@@ -101,7 +101,7 @@ async fn what_a_crashed_child_left_behind_is_gone_before_the_next_one_is_there()
 }
 
 #[tokio::test]
-async fn what_a_killed_service_left_behind_is_seen_off_by_the_next_one() {
+async fn a_service_terminates_the_processes_left_by_a_killed_service() {
     let fakes = Fakes::new();
     let mut killed =
         Daemon::with(fakes.server("fake", &["--ignore-term", "--no-eof-exit"])).ready();

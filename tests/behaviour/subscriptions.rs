@@ -56,7 +56,7 @@ async fn the_first_subscribes_the_last_unsubscribes_and_only_those_between_are_t
 }
 
 #[tokio::test]
-async fn what_is_watched_is_watched_in_the_next_session_too() {
+async fn a_resource_subscription_is_renewed_in_the_next_session_of_the_server() {
     let fakes = Fakes::new();
     let upstream = Upstream::start(&["--subscribe"]);
     let config = upstream.server("up", "") + &fakes.server("child", &["--subscribe"]);
@@ -98,7 +98,7 @@ async fn a_server_that_is_declared_anew_is_asked_for_what_is_watched() {
 }
 
 #[tokio::test]
-async fn what_could_never_be_told_is_refused() {
+async fn a_subscription_that_metamcp_could_never_serve_is_refused() {
     let fakes = Fakes::new();
     let upstream = Upstream::start(&["--subscribe"]);
     let config = upstream.server("up", "")

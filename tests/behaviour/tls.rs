@@ -88,12 +88,12 @@ async fn plain_http_is_told_to_use_https() {
     assert!(probe.body.contains("https://"), "{}", probe.body);
     let call = daemon.client(PATH).tool("echo", json!({ "value": "x".repeat(100_000) })).await;
     assert_eq!(call.status, 400);
-    daemon.wait_log("plain HTTP where TLS is spoken");
+    daemon.wait_log("the client sent plain HTTP to a port that expects TLS");
     assert!(fakes.pids("fake").is_empty(), "nothing reaches a server");
 }
 
 #[tokio::test]
-async fn clients_that_say_nothing_hold_up_nobody() {
+async fn silent_tls_clients_do_not_delay_other_clients() {
     let (fakes, authority) = (Fakes::new(), Authority::new());
     let daemon = Daemon::with(authority.listen("").1 + &fakes.server("fake", &[])).ready();
     let mut silent = Vec::new();
@@ -230,7 +230,7 @@ fn a_key_of_another_certificate_is_found_by_check_and_by_the_start() {
 }
 
 #[test]
-fn what_a_shell_is_told_to_paste_says_https() {
+fn the_printed_client_configuration_uses_https() {
     use std::io::{BufRead as _, BufReader};
     let authority = Authority::new();
     let socket = authority.path("control.sock");
@@ -322,7 +322,7 @@ async fn a_client_that_takes_nothing_of_a_large_answer_is_cut_off_over_tls_too()
     let message = request(&json!(1), "tools/call", &params);
     let answer = slow.open(Method::POST, PATH, &MCP_HEADERS, message).await;
 
-    daemon.wait_log("the client took nothing of its answer for 0.2 s");
+    daemon.wait_log("the client has not read its answer for 0.2 s");
     drop(answer);
 }
 

@@ -188,7 +188,7 @@ async fn a_page_that_is_named_may_ask_without_the_token_whether_it_may_send_and_
 }
 
 #[tokio::test]
-async fn who_tries_many_tokens_is_slowed_and_logged_and_the_right_one_is_served_meanwhile() {
+async fn a_client_that_guesses_tokens_is_slowed_and_logged_while_the_right_token_is_served() {
     let (fakes, credentials) = (Fakes::new(), Credentials::new());
     let config = LISTEN.to_owned() + &fakes.server("fake", &[]);
     let daemon = credentials.daemon(&config).ready();
@@ -449,7 +449,7 @@ async fn a_socket_that_others_reach_is_served_only_with_tls_and_a_token() {
 }
 
 #[test]
-fn what_a_shell_is_told_to_paste_brings_the_token() {
+fn the_printed_client_configuration_includes_the_token() {
     use std::io::{BufRead as _, BufReader};
     let directory = tempfile::tempdir().expect("a directory");
     let config = directory.path().join("metamcp.toml");

@@ -33,7 +33,7 @@ fn the_types_of_a_server_are_printed_and_kept_in_a_file_that_changes_only_when_t
 }
 
 #[test]
-fn what_has_no_types_is_said_and_a_service_that_is_not_there_is_69() {
+fn typegen_names_a_server_without_types_and_exits_with_69_if_no_service_is_reachable() {
     let config = "[servers.broken]\ncommand = \"/no/such/program\"\n";
     let daemon = Daemon::with(config).ready();
     let socket = daemon.control().display().to_string();

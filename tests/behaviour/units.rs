@@ -96,7 +96,7 @@ async fn a_unit_that_is_killed_in_a_call_is_named_without_its_journal_and_starte
 }
 
 #[tokio::test]
-async fn a_unit_whose_journal_cannot_be_read_is_named_all_the_same() {
+async fn a_failure_names_the_unit_even_if_its_journal_cannot_be_read() {
     let fakes = Fakes::new();
     let unit = SocketUnit::start(&fakes, "notes", &[], 8);
     let daemon = service(&fakes, unit.server("n", "unit = \"my-notes\""));
@@ -168,7 +168,7 @@ async fn a_socket_that_is_not_there_is_named_with_the_command_that_starts_it() {
 }
 
 #[tokio::test]
-async fn a_unit_whose_socket_is_opened_anew_is_waited_for() {
+async fn a_call_waits_for_a_unit_socket_that_is_being_recreated() {
     let fakes = Fakes::new();
     let unit = SocketUnit::start(&fakes, "notes", &[], 8);
     let daemon =
@@ -211,7 +211,7 @@ async fn a_unit_of_which_no_more_may_run_is_told_from_one_that_fails() {
 }
 
 #[tokio::test]
-async fn a_unit_at_whose_socket_many_wait_is_waited_for() {
+async fn a_call_waits_for_a_unit_socket_with_a_full_backlog() {
     let fakes = Fakes::new();
     let path = fakes.path("notes.sock");
     let socket = UnixSocket::new_stream().expect("a socket");

@@ -56,7 +56,7 @@ fn tool(name: &str) -> Value {
 const CHANGED: &str = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
 
 #[tokio::test]
-async fn what_belongs_to_no_request_comes_on_a_stream_that_is_opened_again_where_it_was() {
+async fn a_notification_stream_is_reopened_at_its_last_event_id() {
     let (say, said) = mpsc::channel();
     let said = Mutex::new(said);
     let version = Arc::new(AtomicUsize::new(1));
@@ -103,7 +103,7 @@ async fn what_belongs_to_no_request_comes_on_a_stream_that_is_opened_again_where
 }
 
 #[tokio::test]
-async fn what_may_have_been_missed_while_the_stream_was_away_is_read_again() {
+async fn lists_that_may_have_changed_while_the_stream_was_away_are_read_again() {
     let upstream = Upstream::start(&[]);
     let daemon = Daemon::with(upstream.server("up", "")).ready();
     let client = daemon.client("/");
@@ -614,7 +614,7 @@ async fn a_cold_wave_waits_for_an_upstream_that_is_not_there_yet() {
 }
 
 #[tokio::test]
-async fn a_proxy_whose_server_is_not_there_yet_is_waited_for_too() {
+async fn a_call_waits_for_a_server_behind_a_proxy_that_does_not_reach_it_yet() {
     let n_asked = AtomicUsize::new(0);
     let upstream = Scripted::start(move |asked, wire| {
         if asked.method() != "initialize" {

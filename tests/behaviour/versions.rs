@@ -108,7 +108,7 @@ async fn a_batch_is_refused_with_the_version_that_has_none() {
         assert_eq!(error["data"]["code"], "BATCH_UNSUPPORTED");
         assert_eq!(
             error["message"],
-            format!("a batch, which protocol version {version} does not have")
+            format!("protocol version {version} does not support batches")
         );
     }
 }
@@ -191,7 +191,7 @@ async fn a_method_that_a_path_does_not_take_is_told_those_that_it_takes() {
 }
 
 #[tokio::test]
-async fn who_looks_for_an_authorization_server_finds_that_there_is_none() {
+async fn a_client_that_looks_for_an_authorization_server_receives_404() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(fakes.server("fake", &[])).ready();
     for (method, path) in [

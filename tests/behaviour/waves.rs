@@ -218,7 +218,7 @@ async fn a_wave_waits_in_the_backlog_until_the_prewarmed_session_is_there() {
 }
 
 #[tokio::test]
-async fn the_tools_are_read_once_after_each_mint_and_before_whoever_waits() {
+async fn the_tools_are_read_once_in_each_new_session_before_the_waiting_calls() {
     let (n_minted, n_lost) = (AtomicUsize::new(0), Arc::new(AtomicUsize::new(0)));
     let lost = Arc::clone(&n_lost);
     let upstream = Scripted::start(move |asked, wire| {

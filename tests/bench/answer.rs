@@ -1,20 +1,20 @@
-//! What the in-house MCP server answers, over whatever transport.
+//! The answers of the in-house MCP server, independent of the transport.
 //!
-//! Three tools: `echo` returns its `text`, `blob` returns as many `bytes` as it is asked for,
-//! `sleep` waits for `ms` and then does what `echo` does.
+//! It has three tools: `echo` returns its `text`, `blob` returns `bytes` bytes, and `sleep` waits
+//! for `ms` milliseconds and then does the same as `echo`.
 
 use std::{borrow::Cow, time::Duration};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// What becomes of one message.
+/// The reply to one message.
 pub(crate) enum Reply {
-    /// It wants no answer.
+    /// The message needs no answer.
     Nothing,
     /// The answer to `initialize`.
     Handshake(String),
-    /// The answer to anything else, after some time.
+    /// The answer to any other request, after some time.
     After(Duration, String),
 }
 
@@ -40,14 +40,14 @@ struct Params<'a> {
 
 #[derive(Default, Deserialize)]
 struct Arguments<'a> {
-    /// As JSON text: what is not unescaped need not be escaped again.
+    /// The JSON text: without unescaping, it need not be escaped again.
     #[serde(borrow)]
     text: Option<&'a RawValue>,
     ms: Option<u64>,
     bytes: Option<usize>,
 }
 
-/// What it lists, as JSON text.
+/// The tool list, as JSON text.
 pub(crate) const TOOLS: &str = r#"{"tools":[
 {"name":"echo","description":"Returns the text.","inputSchema":{"type":"object","properties":{"text":{"type":"string"}}}},
 {"name":"blob","description":"Returns so many bytes.","inputSchema":{"type":"object","properties":{"bytes":{"type":"integer"}}}},
@@ -55,7 +55,7 @@ pub(crate) const TOOLS: &str = r#"{"tools":[
 ]}"#;
 
 impl Reply {
-    /// Answers one message; `None` when it is not one. `tools` is what is listed, JSON text.
+    /// Answers one message; `None` if it is invalid. `tools` is the tool list as JSON text.
     pub(crate) fn to(message: &[u8], tools: &str) -> Option<Self> {
         let message: Incoming<'_> = serde_json::from_slice(message).ok()?;
         let Some(id) = message.id else { return Some(Self::Nothing) };
@@ -99,7 +99,7 @@ fn answer(id: &RawValue, kind: &str, content: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"{kind}":{content}}}"#)
 }
 
-/// Returns the answer to `echo` that request `id` must get, byte for byte.
+/// Returns the exact answer to `echo` for request `id`.
 pub(crate) fn expected(id: u64, text: &str) -> String {
     format!(
         r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[{{"type":"text","text":"{text}"}}]}}}}"#

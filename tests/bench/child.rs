@@ -12,7 +12,7 @@ use crate::answer::{self, Reply};
 /// Run the in-house server over standard input and output
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// List what is in this file, instead of the tools that there are
+    /// List the tools in this file instead of the built-in ones
     #[arg(long, value_name = "FILE")]
     tools: Option<PathBuf>,
 }
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &Args) -> io::Result<()> {
             answers.push(b'\n');
         }
         line.clear();
-        // Answers to what has come at once leave at once.
+        // Answers to requests that arrived together are written together.
         if input.buffer().is_empty() {
             output.write_all(&answers)?;
             output.flush()?;

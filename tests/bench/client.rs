@@ -1,4 +1,4 @@
-//! One MCP client: its own connection, its own session, ids from 1 as every client has them.
+//! An MCP client with its own connection and session, and with ids from 1.
 
 use std::{io, net::SocketAddr, time::Duration};
 
@@ -9,7 +9,7 @@ use crate::{
     wire::{Answer, Head, Wire},
 };
 
-/// Where a client calls what.
+/// The address, path and tool that a client calls.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub(crate) address: SocketAddr,
@@ -17,7 +17,7 @@ pub(crate) struct Target {
     pub(crate) tool: &'static str,
 }
 
-/// A client that has shaken hands.
+/// A client after the handshake.
 pub(crate) struct Client {
     target: Target,
     number: usize,
@@ -26,42 +26,42 @@ pub(crate) struct Client {
     next_id: u64,
 }
 
-/// Why a call failed that need not be a mistake of the gateway.
+/// The reason why a call failed, which need not be a defect of the gateway.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CallError {
-    /// The connection could not be made, or was cut.
+    /// The connection failed or was cut.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The answer has another status than 200.
+    /// The status of the answer is not 200.
     #[error("HTTP {status}: {body}")]
     Status { status: u16, body: String },
-    /// It has 200 and says something else.
+    /// The status is 200, but the content is wrong.
     #[error("wrong answer: {0}")]
     Wrong(String),
 }
 
 impl Client {
-    /// Connects and shakes hands; `number` tells clients apart in what they send.
+    /// Connects and performs the handshake; `number` makes the client's texts unique.
     pub(crate) async fn open(target: &Target, number: usize) -> Result<Self, CallError> {
         let mut wire = Wire::connect(target.address).await?;
         let session = shake_hands(&mut wire, target).await?;
         Ok(Self { target: target.clone(), number, session, wire, next_id: 1 })
     }
 
-    /// Connects anew, in the same session.
+    /// Reconnects in the same session.
     pub(crate) async fn reconnect(&mut self) -> io::Result<()> {
         self.wire = Wire::connect(self.target.address).await?;
         Ok(())
     }
 
-    /// Has a text of so many bytes returned, and tells how long that took.
+    /// Calls `echo` with a text of `bytes` bytes, and returns the duration.
     ///
-    /// The text is nobody else's, and the whole answer is compared.
+    /// The text is unique, and the whole answer is compared.
     pub(crate) async fn echo(&mut self, bytes: usize) -> Result<Duration, CallError> {
         self.call(bytes, "").await
     }
 
-    /// As [`Client::echo`], by a tool that takes its time.
+    /// Like [`Client::echo`], with a tool that takes `ms` milliseconds.
     pub(crate) async fn sleep(&mut self, ms: u64, bytes: usize) -> Result<Duration, CallError> {
         self.call(bytes, &format!(r#","ms":{ms}"#)).await
     }
@@ -90,7 +90,7 @@ impl Client {
         Ok(took)
     }
 
-    /// Asks for the tools, and tells how long that took.
+    /// Requests the tools, and returns the duration.
     pub(crate) async fn list(&mut self) -> Result<Duration, CallError> {
         let id = self.next_id;
         self.next_id += 1;
@@ -108,7 +108,7 @@ impl Client {
         Ok(took)
     }
 
-    /// Asks for the stream of the session; what comes on it is not read.
+    /// Opens the stream of the session; its events are not read.
     pub(crate) async fn listen(&mut self) -> io::Result<Head> {
         let Target { address, path, .. } = &self.target;
         let session = &self.session;
@@ -119,7 +119,7 @@ impl Client {
     }
 }
 
-/// Shakes hands and returns the new session.
+/// Performs the handshake and returns the new session.
 pub(crate) async fn shake_hands(wire: &mut Wire, target: &Target) -> Result<String, CallError> {
     let initialize = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}"#;
     let answer = wire.exchange(&post(target, "", initialize)).await?;
@@ -135,8 +135,8 @@ pub(crate) async fn shake_hands(wire: &mut Wire, target: &Target) -> Result<Stri
     }
 }
 
-/// Calls a tool without a session, and returns the message of an answer with 200 and how long it
-/// took.
+/// Calls a tool without a session. Returns the message of an answer with status 200, and the
+/// duration.
 pub(crate) async fn call(
     wire: &mut Wire,
     target: &Target,
@@ -154,7 +154,7 @@ pub(crate) async fn call(
     Ok((serde_json::from_slice(answer).map_err(|_| wrong())?, took))
 }
 
-/// Asks with GET, and returns the body of an answer with 200.
+/// Sends a GET, and returns the body of an answer with status 200.
 pub(crate) async fn get(address: SocketAddr, path: &str) -> Result<Vec<u8>, CallError> {
     let mut wire = Wire::connect(address).await?;
     let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n");
@@ -162,7 +162,7 @@ pub(crate) async fn get(address: SocketAddr, path: &str) -> Result<Vec<u8>, Call
     Ok(succeeded(&answer)?.to_vec())
 }
 
-/// Returns the message of an answer with 200.
+/// Returns the message of an answer with status 200.
 fn succeeded(answer: &Answer) -> Result<&[u8], CallError> {
     if answer.head.status == 200 { Ok(answer.message()) } else { Err(refused(answer)) }
 }
@@ -172,7 +172,7 @@ fn refused(answer: &Answer) -> CallError {
     CallError::Status { status: answer.head.status, body }
 }
 
-/// Returns a whole POST, which is written at once.
+/// Returns a whole POST for a single write.
 fn post(target: &Target, session: &str, message: &str) -> Vec<u8> {
     let Target { address, path, .. } = target;
     let session = match session {

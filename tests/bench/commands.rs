@@ -1,8 +1,8 @@
-//! `commands`: how long a command takes, from the start of its process to its end, beside a running
-//! service and a warm server.
+//! `commands`: the duration of a command, from the start of its process to its end, next to a
+//! running service with a warm server.
 //!
-//! The measure of all is `metamcp --version`, which begins and ends and does nothing else. All commands
-//! take turns, so that a moment in which the machine is slow is one for all of them.
+//! The baseline is `metamcp --version`, which only starts and ends. The commands take turns, so
+//! that slow moments of the machine affect all of them.
 
 use std::{fmt::Write as _, time::Duration};
 
@@ -10,15 +10,15 @@ use tokio::time::{self, Instant};
 
 use crate::{process, report::percentile, rig};
 
-/// Measure commands beside a running service, as a shell would
+/// Measure commands next to a running service, as a shell would
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// How often each command is run
+    /// The number of runs of each command
     #[arg(long, value_name = "N", default_value_t = 100)]
     repetitions: usize,
 }
 
-/// The commands, and what they do.
+/// The commands with their descriptions.
 const COMMANDS: [(&str, &[&str]); 7] = [
     ("`--version`: a process begins and ends", &["--version"]),
     ("`call` with JSON", &["call", "child/echo", r#"{"text":"hello"}"#]),
@@ -29,7 +29,7 @@ const COMMANDS: [(&str, &[&str]); 7] = [
     ("`status`: weighs the processes of the servers", &["status"]),
 ];
 
-/// How long the service may take until a call goes through.
+/// The maximum time until a first call succeeds.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) async fn run(args: Args) {

@@ -1,7 +1,7 @@
-//! The default command: the same calls to the upstream, through the bare proxy and through metamcp.
+//! The default command: the same calls directly, through the bare proxy and through metamcp.
 //!
-//! Repetitions are interleaved, and each ratio is of two measurements that follow each other: what
-//! else the machine does meets all of them alike.
+//! Repetitions are interleaved, and each ratio compares two consecutive measurements, so that other
+//! load on the machine affects both.
 
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ use crate::{
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Measure less, in half a minute: for a look, not for the record
+    /// Measure less, in half a minute: for a quick check, not for publication
     #[arg(long)]
     quick: bool,
-    /// How often everything is measured
+    /// The number of repetitions
     #[arg(long, value_name = "N")]
     repetitions: Option<usize>,
     /// Have the upstream answer with event streams instead of JSON
@@ -30,7 +30,7 @@ pub(crate) struct Args {
 }
 
 const N_CLIENTS: usize = 32;
-/// The length of a usual text, in bytes.
+/// The length of a typical text, in bytes.
 const USUAL: usize = 100;
 
 pub(crate) async fn run(args: Args) {

@@ -1,8 +1,8 @@
-//! `discovery`: how soon tools are found after a restart, with no server running, and how soon then.
+//! `discovery`: the latency of searches after a restart, while no server runs.
 //!
-//! Every server is started once, so that its tools are known and on the disk. Then the service is
-//! started again and again: the first search is sent as soon as it listens, others follow on the same
-//! connection. Before and after, it must have no child.
+//! Every server is started once, so that its tools are known and stored on disk. Then the service
+//! is restarted repeatedly: the first search is sent once it listens, others follow on the same
+//! connection. The service must have no child before and after them.
 
 use std::{fmt::Write as _, fs, path::Path, time::Duration};
 
@@ -19,24 +19,24 @@ use crate::{
     wire::Wire,
 };
 
-/// Measure searches of a service that was started again and has no server running
+/// Measure searches of a restarted service without running servers
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// How often the service is started again
+    /// The number of restarts
     #[arg(long, value_name = "N", default_value_t = 10)]
     repetitions: usize,
 }
 
-/// How many servers there are, and how many tools each has.
+/// The number of servers, and of tools per server.
 const SIZES: [(usize, usize); 2] = [(25, 20), (500, 20)];
 
-/// How many searches follow the first one.
+/// The number of searches after the first one.
 const SEARCHES: usize = 50;
 
-/// How long all servers may take to be read.
+/// The time limit for reading all servers.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// What is searched for.
+/// The queries.
 const REQUESTS: [&str; 5] = [
     "create an invoice",
     "send somebody a message",
@@ -45,7 +45,7 @@ const REQUESTS: [&str; 5] = [
     "remove an old container",
 ];
 
-/// What one start of the service has shown, in milliseconds; memory in MiB.
+/// The measurements of the starts of the service, in milliseconds; memory in MiB.
 #[derive(Default)]
 struct Seen {
     listening: Vec<f64>,
@@ -73,7 +73,7 @@ pub(crate) async fn run(args: Args) {
     process::print(&format!("{report}\nTimes in ms, memory in MiB; no server was running.\n"));
 }
 
-/// Writes what the servers list, and returns how they are declared.
+/// Writes the tool lists of the servers, and returns their configuration.
 fn declared(directory: &Path, n_servers: usize, n_tools: usize) -> String {
     let program = std::env::current_exe().expect("this program has a path");
     let mut config = String::new();
@@ -90,7 +90,7 @@ fn declared(directory: &Path, n_servers: usize, n_tools: usize) -> String {
     config
 }
 
-/// Has every server read once, and waits until what it lists is on the disk.
+/// Has every server read once, and waits until its lists are on disk.
 async fn learn(directory: &TempDir, config: &str, n_servers: usize) {
     let mut service = rig::service(directory, config);
     let mut wire = Wire::connect(service.address()).await.expect("it listens");
@@ -109,7 +109,7 @@ fn is_whole(file: &fs::DirEntry) -> bool {
     file.path().extension().is_some_and(|suffix| suffix == "catalog")
 }
 
-/// Searches, and returns the number of tools that were found and how long that took.
+/// Searches, and returns the number of tools found and the duration.
 async fn search(wire: &mut Wire, service: &mut Process, request: &str) -> (usize, Duration) {
     let target = Target { address: service.address(), path: "/meta", tool: "mcp_discover" };
     let asked = json!({ "query": request, "limit": 10 });
@@ -155,7 +155,7 @@ impl Seen {
     }
 }
 
-/// Returns how many processes the service has started that still run.
+/// Returns the number of running child processes of the service.
 fn n_children(pid: u32) -> usize {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).expect("it runs");
     let children =

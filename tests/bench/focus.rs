@@ -1,4 +1,4 @@
-//! `focus`: one contestant under load for a while, so that a profiler can look at it.
+//! `focus`: a load on one contestant for a while, for a profiler.
 
 use std::time::Duration;
 
@@ -8,19 +8,19 @@ use crate::{
     rig::{Contestant, Rig},
 };
 
-/// Load one contestant and tell its process id, for a profiler
+/// Load one contestant and print its process id, for a profiler
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Who is loaded
+    /// The contestant to load
     #[arg(value_enum, default_value_t = Contestant::Gateway)]
     contestant: Contestant,
-    /// How long
+    /// The duration in seconds
     #[arg(long, default_value_t = 10)]
     seconds: u64,
-    /// How many clients call at a time
+    /// The number of concurrent clients
     #[arg(long, default_value_t = 32)]
     clients: usize,
-    /// The length of the text that is to be returned, in bytes
+    /// The length of the returned text, in bytes
     #[arg(long, default_value_t = 100)]
     bytes: usize,
     /// Have the upstream answer with event streams instead of JSON

@@ -1,21 +1,21 @@
-//! How fast metamcp is, and whether it holds: measured here, not claimed.
+//! The benchmark of metamcp: speed, and reliability under load.
 //!
 //! ```console
 //! $ cargo bench --bench gateway                      # all measurements, about four minutes
 //! $ cargo bench --bench gateway -- --quick           # fewer and shorter ones
 //! $ cargo bench --bench gateway -- soak              # ten waves of calls, one on a cold start
-//! $ cargo bench --bench gateway -- neighbours        # a healthy server beside others that are not
+//! $ cargo bench --bench gateway -- neighbours        # a healthy server next to unhealthy ones
 //! $ cargo bench --bench gateway -- discovery         # searches after a restart, no server running
-//! $ cargo bench --bench gateway -- commands          # the command line beside a running service
+//! $ cargo bench --bench gateway -- commands          # the command line next to a running service
 //! $ cargo bench --bench gateway -- instructions      # the cost of a call, counted by callgrind
 //! $ cargo bench --bench gateway -- memory            # resident memory before and after loads
 //! $ cargo bench --bench gateway -- focus gateway     # load for a profiler
 //! ```
 //!
-//! One program plays every part, each in a process of its own: the upstream, the bare reverse
-//! proxy that metamcp is compared with, a child over stdio, and the clients. The service is the
-//! optimised build of metamcp. Times depend on the machine, so the report is about ratios, which are
-//! told and never asserted. Answers are asserted: each must carry its asker's own id and text.
+//! One program plays every part, each in a separate process: the upstream, the bare reverse proxy
+//! for comparison, a child over stdio, and the clients. The service is the optimised build of
+//! metamcp. Times depend on the machine, so ratios are reported, but not asserted. Answers are
+//! asserted: each must carry the id and text of its own request.
 
 use std::{ffi::OsString, process::ExitCode};
 
@@ -43,7 +43,7 @@ mod upstream;
 mod usage;
 mod wire;
 
-/// Measure metamcp beside a bare reverse proxy
+/// Compare metamcp with a bare reverse proxy
 #[derive(Debug, clap::Parser)]
 #[command(name = "gateway", args_conflicts_with_subcommands = true)]
 struct Args {
@@ -69,7 +69,7 @@ enum Part {
 
 fn main() -> ExitCode {
     let is_bench = |argument: &OsString| argument == "--bench";
-    // Cargo appends it.
+    // Cargo appends `--bench`.
     let (ours, others): (Vec<_>, Vec<_>) = std::env::args_os().partition(is_bench);
     if ours.is_empty() && others.len() == 1 {
         process::print(
@@ -99,7 +99,7 @@ fn main() -> ExitCode {
             child::run(&args).expect("whoever started this reads and writes");
         }
     }
-    // A read of standard input cannot be called off.
+    // A read of standard input cannot be cancelled.
     runtime.shutdown_background();
     ExitCode::SUCCESS
 }

@@ -1,6 +1,6 @@
-//! Many servers with many tools, which nobody has written.
+//! Generated servers with many tools.
 
-/// Returns servers with definitions that read like real ones, the same every time.
+/// Returns servers with realistic definitions, the same every time.
 pub(crate) fn servers(n_tools: usize, n_servers: usize) -> Vec<(String, Vec<String>)> {
     const VERBS: [&str; 16] = [
         "create", "list", "get", "update", "delete", "search", "export", "import", "send",
@@ -65,7 +65,7 @@ pub(crate) fn servers(n_tools: usize, n_servers: usize) -> Vec<(String, Vec<Stri
     let mut random = fastrand::Rng::with_seed(7);
     let mut pick = |from: &[&'static str]| from[random.usize(..from.len())];
     let server = |number: usize| {
-        // Every server has a subject and words of its own, as real ones have.
+        // Every server has its own subject and vocabulary, as real ones do.
         let (subject, own) = (pick(&THINGS), format!("{}{number}", pick(&THINGS)));
         let tools = (0..n_tools / n_servers).map(|nth| {
             let (verb, thing, other) = (pick(&VERBS), pick(&THINGS), pick(&THINGS));

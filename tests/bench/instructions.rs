@@ -1,9 +1,9 @@
-//! `instructions`: the cost of a call, in instructions as callgrind counts them.
+//! `instructions`: the cost of a call, in instructions as counted by callgrind.
 //!
-//! A clock on a busy machine tells little: the same ratio was 0.65 and 1.49 in two runs. Instructions
-//! repeat within about one in a hundred. A service is started twice under valgrind and serves a
-//! different number of calls, one after the other: the difference of the two counts has nothing of the
-//! start and the stop in it.
+//! Times on a busy machine are unreliable: the same ratio was 0.65 and 1.49 in two runs.
+//! Instruction counts repeat within about one percent. A service runs twice under valgrind and
+//! serves a different number of sequential calls. The difference of the two counts excludes the
+//! start and the stop.
 
 use std::{
     ffi::OsStr,
@@ -23,18 +23,18 @@ pub(crate) struct Args {
     /// Another build of metamcp to compare with
     #[arg(long, value_name = "PROGRAM")]
     before: Option<PathBuf>,
-    /// The number of calls that are counted
+    /// The number of counted calls
     #[arg(long, value_name = "N", default_value_t = 2000)]
     calls: u32,
-    /// The length of the text that is returned, in bytes
+    /// The length of the returned text, in bytes
     #[arg(long, default_value_t = 100)]
     bytes: usize,
 }
 
-/// The number of calls before those that are counted.
+/// The number of calls before the counted ones.
 const WARM_UP: u32 = 200;
 
-/// The servers that are called.
+/// The servers to call.
 const MEASURED: [(&str, Contestant); 2] =
     [("HTTP upstream", Contestant::Gateway), ("child", Contestant::Child)];
 
@@ -44,7 +44,7 @@ pub(crate) async fn run(args: Args) {
     let mut upstream = Process::ourselves("upstream", &["upstream"]);
     let address = upstream.address();
     for (name, contestant) in MEASURED {
-        // The processes of a child are looked at by the clock, however many calls there are.
+        // The processes of a child are sampled by time, independently of the number of calls.
         let config = match contestant {
             Contestant::Child => rig::both(address),
             _ => rig::root(address),
@@ -62,14 +62,14 @@ pub(crate) async fn run(args: Args) {
     process::print(&report);
 }
 
-/// Returns the instructions that one call takes.
+/// Returns the number of instructions of one call.
 async fn per_call(program: &Path, config: &str, contestant: Contestant, args: &Args) -> f64 {
     let least = counted(program, config, contestant, WARM_UP, args.bytes).await;
     let most = counted(program, config, contestant, WARM_UP + args.calls, args.bytes).await;
     (most - least) / f64::from(args.calls)
 }
 
-/// Returns the instructions of a whole service that serves so many calls.
+/// Returns the number of instructions of a whole service that serves `n_calls` calls.
 async fn counted(
     program: &Path,
     config: &str,

@@ -1,5 +1,4 @@
-//! A closed loop: so many clients, each of which calls, waits for the answer, checks it, and calls
-//! again.
+//! A closed-loop load: each client calls, waits for the answer, checks it, and repeats.
 
 use std::{
     sync::{
@@ -20,26 +19,26 @@ use crate::{
     usage,
 };
 
-/// How a target is loaded.
+/// The load on a target.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Load {
     pub(crate) n_clients: usize,
-    /// The length of the text that is to be returned, in bytes.
+    /// The length of the returned text, in bytes.
     pub(crate) bytes: usize,
     pub(crate) warm_up: Duration,
     pub(crate) measured: Duration,
 }
 
-/// What was seen.
+/// The measurements of a load.
 #[derive(Debug)]
 pub(crate) struct Sample {
-    /// In microseconds, ascending.
+    /// The latencies in microseconds, ascending.
     latencies_us: Vec<f64>,
     took: Duration,
     cpu: Option<Duration>,
 }
 
-/// The parts of a run, in order.
+/// The phase of a run: warm-up, measurement or end.
 #[derive(Debug, Default)]
 struct Phase(AtomicU8);
 
@@ -47,11 +46,11 @@ const MEASURED: u8 = 1;
 const OVER: u8 = 2;
 
 impl Load {
-    /// Loads `target`; the processor time is that of the process `pid`.
+    /// Loads `target` and measures the processor time of the process `pid`.
     ///
     /// # Panics
     ///
-    /// When an answer is missing, or is not the one that its asker must get.
+    /// If an answer is missing or wrong.
     pub(crate) async fn run(self, target: &Target, pid: Option<u32>) -> Sample {
         let phase = Arc::new(Phase::default());
         let mut clients = JoinSet::new();
@@ -71,7 +70,7 @@ impl Load {
         let cpu = pid.map(usage::cpu).zip(cpu_before).map(|(after, before)| after - before);
         let mut latencies_us: Vec<f64> = Vec::new();
         while let Some(seen) = clients.join_next().await {
-            // A wrong answer in a task is the end of the run.
+            // A wrong answer in a task ends the run.
             latencies_us.extend(seen.unwrap_or_else(|error| panic!("{target:?}: {error}")));
         }
         latencies_us.sort_by(f64::total_cmp);
@@ -80,7 +79,7 @@ impl Load {
     }
 }
 
-/// Returns the latencies of the calls that lie wholly in the measured part, in microseconds.
+/// Returns the latencies of the calls within the measured phase, in microseconds.
 async fn call(mut client: Client, bytes: usize, phase: Arc<Phase>) -> Vec<f64> {
     let mut seen = Vec::with_capacity(1 << 16);
     loop {

@@ -1,7 +1,7 @@
 //! `memory`: resident memory of the service before, during and after loads.
 //!
-//! The loads are small calls, and answers of 10 and 15 MB that many clients ask for at a time. What
-//! counts is the last rows: ten seconds after a load, what was used is given back.
+//! The loads are small calls, and answers of 10 and 15 MB that many clients request at once. The
+//! last rows matter: ten seconds after a load, its memory must have been returned.
 
 use std::{fmt::Write as _, path::PathBuf, time::Duration};
 
@@ -25,22 +25,22 @@ pub(crate) struct Args {
     program: PathBuf,
 }
 
-/// The number of clients of small calls, and of calls that each makes.
+/// The number of clients with small calls, and the number of calls of each.
 const SMALL: (usize, usize) = (32, 300);
 
-/// The number of clients, and the bytes of the result that each asks for and gets a preview of.
+/// The number of clients, and the bytes of the result that each requests as a preview.
 const PREVIEWED: (usize, usize) = (12, 10_000_000);
 
-/// The number of clients, and the bytes of the answer that each asks for and reads.
+/// The number of clients, and the bytes of the answer that each requests and reads.
 const LARGE: (usize, usize) = (30, 15_000_000);
 
-/// The seconds after the start at which its own threads have ended.
+/// The time after which the startup threads of the service have ended.
 const SETTLED: Duration = Duration::from_secs(12);
 
-/// The seconds after the loads at which memory is looked at.
+/// The seconds after the loads at which memory is measured.
 const AFTERWARDS: [u64; 4] = [1, 5, 10, 20];
 
-/// A table of what was seen, in MiB.
+/// A table of measurements, in MiB.
 struct Table {
     text: String,
     pid: u32,
@@ -89,7 +89,7 @@ async fn small(target: &Target, number: usize) {
     }
 }
 
-/// Asks for one large result. An error is an answer, too: there is a bound for all clients together.
+/// Requests one large result. An error is valid too, because all clients share one limit.
 async fn large(target: &Target, arguments: &Value) {
     let mut wire = Wire::connect(target.address).await.expect("it connects");
     drop(client::call(&mut wire, target, arguments).await.expect("it is answered"));

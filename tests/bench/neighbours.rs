@@ -1,8 +1,8 @@
-//! `neighbours`: what clients of a healthy server notice of servers beside it that are not.
+//! `neighbours`: the effect of unhealthy servers on clients of a healthy server.
 //!
-//! The same calls and lists, each time through a service of its own: alone, beside a server that
-//! hangs in `initialize` and one that crashes at once, beside a child that is killed again and
-//! again, and beside the same child when it is let live, which tells what its load alone costs.
+//! The same calls and lists, each time through a separate service: alone; with a server that hangs
+//! in `initialize` and one that crashes at once; with a child that is killed repeatedly; and with
+//! the same child left alive, which shows the cost of its load.
 
 use std::{
     sync::{
@@ -24,31 +24,31 @@ use crate::{
     rig,
 };
 
-/// Measure a healthy server beside one that hangs, one that crashes, and one that is killed
+/// Measure a healthy server next to one that hangs, one that crashes, and one that is killed
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// How often everything is measured
+    /// The number of repetitions
     #[arg(long, value_name = "N", default_value_t = 5)]
     repetitions: usize,
-    /// How long each measurement takes
+    /// The duration of each measurement, in seconds
     #[arg(long, default_value_t = 3)]
     seconds: u64,
 }
 
-/// How many clients call the healthy server at a time: fewer than would use up the machine, so that
-/// there is something to be taken away.
+/// The number of concurrent clients of the healthy server: too few to saturate the machine, so that
+/// an effect of the others is visible.
 const N_CLIENTS: usize = 4;
-/// The length of a usual text, in bytes.
+/// The length of a typical text, in bytes.
 const USUAL: usize = 100;
-/// How many clients call each of the others, and how long each waits between two calls.
+/// The clients of each other server, and the pause between two of their calls.
 const N_OTHERS: usize = 2;
 const PAUSE: Duration = Duration::from_millis(10);
-/// How often a child is killed.
+/// The interval between kills of a child.
 const KILL_PAUSE: Duration = Duration::from_millis(100);
-/// So that calls to a server that hangs end, and others begin.
+/// The timeout for calls to a server that hangs, so that new calls start.
 const SERVICE: &str = "[service]\nrequest_timeout = \"1s\"\n";
 
-/// What stands beside the healthy server.
+/// The servers next to the healthy server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Beside {
     Nothing,
@@ -57,7 +57,7 @@ enum Beside {
     LetLive,
 }
 
-/// A service with a healthy server and what stands beside it.
+/// A service with a healthy server and its neighbours.
 struct Scene {
     beside: Beside,
     gateway: Process,
@@ -65,7 +65,7 @@ struct Scene {
     _directory: TempDir,
 }
 
-/// What is measured.
+/// A measured quantity.
 #[derive(Clone, Copy, Debug)]
 enum Measure {
     Throughput,
@@ -77,7 +77,7 @@ enum Measure {
     MergedList99,
 }
 
-/// Clients of the other servers, and who kills them; aborted on drop.
+/// The tasks that call and kill the other servers; aborted on drop.
 struct Others {
     _tasks: JoinSet<()>,
     n_ended: Arc<AtomicU64>,
@@ -115,7 +115,7 @@ impl Beside {
         }
     }
 
-    /// Returns the tables of the servers, and the tools that are called.
+    /// Returns the configuration tables of the servers, and the tools to call.
     fn servers(self, child: &str) -> (String, &'static [&'static str]) {
         match self {
             Self::Nothing => (String::new(), &[]),
@@ -147,10 +147,10 @@ impl Scene {
         Target { address: self.gateway.address(), path, tool }
     }
 
-    /// Measures everything once, and returns what the others have been at meanwhile.
+    /// Takes all measurements once, and returns the activity of the others meanwhile.
     async fn measure(&mut self, measured: Duration) -> Others {
         let (own, merged) = (self.target("/servers/good", "echo"), self.target("/direct", "echo"));
-        // What is read once is read, and what is waited for once was waited for.
+        // Warms up: connections and first reads are not measured.
         for target in [&own, &merged] {
             let listed = open(target).await.list().await;
             listed.unwrap_or_else(|error| panic!("list of {target:?}: {error}"));
@@ -177,7 +177,7 @@ impl Scene {
         others
     }
 
-    /// Has clients call the other servers.
+    /// Starts clients of the other servers.
     fn others(&mut self) -> Others {
         let (n_ended, n_kills): (Arc<AtomicU64>, Arc<AtomicU64>) = Default::default();
         let mut tasks = JoinSet::new();
@@ -223,7 +223,7 @@ async fn open(target: &Target) -> Client {
     opened.unwrap_or_else(|error| panic!("handshake with {target:?}: {error}"))
 }
 
-/// Asks for the list again and again and returns the latencies in microseconds, ascending.
+/// Requests the list repeatedly and returns the latencies in microseconds, ascending.
 async fn lists(target: &Target, measured: Duration) -> Vec<f64> {
     let mut client = open(target).await;
     let mut latencies = Vec::new();
@@ -240,12 +240,12 @@ async fn lists(target: &Target, measured: Duration) -> Vec<f64> {
     latencies
 }
 
-/// Calls a server that need not answer.
+/// Calls a server repeatedly, and ignores errors.
 async fn keep_calling(target: Target, n_ended: Arc<AtomicU64>) {
     let mut client = open(&target).await;
     loop {
         match client.echo(USUAL).await {
-            // Refused, with an error of whatever kind.
+            // Any error answer is a refusal.
             Ok(_) | Err(CallError::Wrong(_)) => {}
             Err(error) => panic!("{target:?}: {error}"),
         }
@@ -254,7 +254,7 @@ async fn keep_calling(target: Target, n_ended: Arc<AtomicU64>) {
     }
 }
 
-/// Kills every process of the server `victim`, a while after it was started.
+/// Kills every process of the server `victim`, shortly after its start.
 async fn keep_killing(service: std::net::SocketAddr, n_kills: Arc<AtomicU64>) {
     let mut last = None;
     loop {

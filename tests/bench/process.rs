@@ -1,4 +1,4 @@
-//! The processes of a run: started, asked where they listen, and ended with whoever holds them.
+//! The processes of a run, which end with their owner.
 
 use std::{
     ffi::OsStr,
@@ -16,7 +16,7 @@ use tokio::{io::AsyncReadExt as _, net::TcpListener, time::Instant};
 /// The optimised build of the service.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_metamcp");
 
-/// A process, killed and reaped on drop: when a measurement fails too.
+/// A process, killed and reaped on drop, even when a measurement fails.
 pub(crate) struct Process {
     name: &'static str,
     child: Child,
@@ -25,14 +25,13 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts this very program with other arguments.
+    /// Starts this benchmark program with other arguments.
     pub(crate) fn ourselves(name: &'static str, arguments: &[&str]) -> Self {
         let program = std::env::current_exe().expect("this program has a path");
         Self::start(name, command(&program).args(arguments))
     }
 
-    /// Starts the service by the command line `words`, to which `serve` is added; what it logs goes to
-    /// `log`.
+    /// Starts the service with the command line `words` plus `serve`; its log goes to `log`.
     pub(crate) fn service(words: &[&OsStr], config: &Path, log: &Path) -> Self {
         let state = log.parent().expect("it is in a directory");
         let log = File::create(log).expect("the log can be written");
@@ -50,7 +49,7 @@ impl Process {
         )
     }
 
-    /// Asks it to stop, and waits until it has ended.
+    /// Terminates the process, and waits for its end.
     pub(crate) fn stop(mut self) {
         let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw).expect("a process id");
         kill_process(pid, Signal::TERM).expect("it runs");
@@ -58,14 +57,14 @@ impl Process {
     }
 
     fn start(name: &'static str, command: &mut Command) -> Self {
-        // The pipe ends with us, whatever ends us: that is how our own programs notice.
+        // The pipe closes when this process ends for any reason; the started programs then end.
         let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         let mut child = child.unwrap_or_else(|error| panic!("start {name}: {error}"));
         let stdout = BufReader::new(child.stdout.take().expect("it is piped"));
         Self { name, child, stdout, address: None }
     }
 
-    /// Returns where it listens, once it has said so.
+    /// Returns the address that it listens on, once it has printed it.
     pub(crate) fn address(&mut self) -> SocketAddr {
         if let Some(address) = self.address {
             return address;
@@ -96,8 +95,7 @@ impl Drop for Process {
     }
 }
 
-/// Runs a command against the service at `socket` to its end, and returns how long that took; nothing
-/// when it fails.
+/// Runs a command against the service at `socket` and returns its duration; `None` if it fails.
 pub(crate) fn timed(arguments: &[&str], socket: &Path) -> Option<Duration> {
     let mut command = command(Path::new(PROGRAM));
     command.args(arguments).env("METAMCP_SOCKET", socket);
@@ -112,25 +110,25 @@ fn command(program: &Path) -> Command {
     Command::new(program)
 }
 
-/// Tells whoever started this process where it listens.
+/// Prints the address for the process that started this one.
 pub(crate) fn announce(listener: &TcpListener) {
     let address = listener.local_addr().expect("it is bound");
     print(&format!("http://{address}/\n"));
 }
 
-/// Waits until whoever started this process is gone.
+/// Waits until the parent process is gone.
 pub(crate) async fn parent_gone() {
     let mut byte = [0; 1];
     while tokio::io::stdin().read(&mut byte).await.is_ok_and(|length| length > 0) {}
 }
 
-/// Prints to standard output as it is. A reader that has gone away is no reason to fail.
+/// Prints raw text to standard output. A closed reader is not an error.
 pub(crate) fn print(text: &str) {
     let mut stdout = io::stdout();
     let _reader_gone = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
 }
 
-/// Tells on standard error how far a run has come.
+/// Prints the progress of a run to standard error.
 pub(crate) fn progress(what: &str) {
     let _reader_gone = writeln!(io::stderr(), "{what}");
 }

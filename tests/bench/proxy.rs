@@ -1,8 +1,7 @@
-//! `proxy`: what a hop costs at the very least.
+//! `proxy`: the minimum cost of a hop.
 //!
-//! A reverse proxy of hyper and nothing else: no MCP, no look at a body, no time limit. Every
-//! client connection has one kept-alive connection to the upstream to itself, which saves even the
-//! lock of a pool.
+//! A bare hyper reverse proxy: no MCP, no inspection of bodies, no timeout. Every client connection
+//! has a separate persistent connection to the upstream, which avoids even the lock of a pool.
 
 use std::{convert::Infallible, net::SocketAddr, sync::Arc};
 
@@ -27,10 +26,10 @@ use crate::process;
 /// Run the bare reverse proxy until standard input ends
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Where to listen
+    /// The address to listen on
     #[arg(long, default_value = "127.0.0.1:0")]
     listen: SocketAddr,
-    /// Where the upstream is
+    /// The address of the upstream
     #[arg(long)]
     upstream: SocketAddr,
     /// Serve with one thread instead of as many as there are cores
@@ -38,17 +37,17 @@ pub(crate) struct Args {
     pub(crate) single_thread: bool,
 }
 
-/// The way of one client connection to the upstream.
+/// The upstream connection of one client connection.
 struct Hop {
     upstream: SocketAddr,
-    /// A client waits for its answer before it asks again: nobody waits for the lock.
+    /// A client has one request at a time, so the lock is never contended.
     connection: Mutex<Option<SendRequest<Incoming>>>,
     tasks: TaskTracker,
 }
 
 type Body = Either<Incoming, Empty<Bytes>>;
 
-/// Serves until standard input ends, which is when whoever started it is gone.
+/// Serves until standard input ends, which means that the parent process is gone.
 pub(crate) async fn run(args: Args) {
     let listener = TcpListener::bind(args.listen).await.expect("the address is free");
     process::announce(&listener);

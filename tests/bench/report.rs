@@ -1,10 +1,10 @@
-//! What was measured, as Markdown that the README takes as it is.
+//! The measurements, as Markdown for the documentation.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
 use crate::rig::Contestant;
 
-/// What is measured.
+/// A measured quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Measure {
     P50Alone,
@@ -22,13 +22,13 @@ pub(crate) enum Measure {
     IdleStream,
 }
 
-/// All numbers of a run, in the order in which they came.
+/// All measurements of a run, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     seen: BTreeMap<(Measure, Contestant), Vec<f64>>,
 }
 
-/// The middle one of some numbers, and the outermost ones.
+/// The median and the extremes of some numbers.
 #[derive(Clone, Copy, Debug)]
 struct Spread {
     low: f64,
@@ -71,7 +71,7 @@ impl Measure {
         }
     }
 
-    /// What we want to reach; the ratio is to the bare proxy.
+    /// Returns the target; a ratio is relative to the bare proxy.
     fn target(self) -> &'static str {
         match self {
             Self::P50Alone | Self::P50Many => "≤ 1.25×",
@@ -81,19 +81,19 @@ impl Measure {
         }
     }
 
-    /// A ratio to next to nothing says nothing.
+    /// Returns whether a ratio is meaningful, which needs a reference well above zero.
     fn has_ratio(self) -> bool {
         self <= Self::ResidentLoaded
     }
 }
 
 impl Report {
-    /// Takes down one number.
+    /// Records one measurement.
     pub(crate) fn add(&mut self, measure: Measure, contestant: Contestant, number: f64) {
         self.seen.entry((measure, contestant)).or_default().push(number);
     }
 
-    /// Returns the table and what it is about.
+    /// Returns the table with an introduction.
     pub(crate) fn render(&self, n_repetitions: usize) -> String {
         let n_cores = std::thread::available_parallelism().map_or(1, usize::from);
         let mut text = format!(
@@ -125,7 +125,7 @@ impl Report {
         text
     }
 
-    /// Returns the row of what the hops add to the latency without one.
+    /// Returns the row of the latency that each hop adds to a direct call.
     fn added(&self, measure: Measure) -> String {
         let direct = self.numbers(measure, Contestant::Direct);
         let over_direct = |contestant| -> Vec<f64> {
@@ -175,7 +175,7 @@ impl Spread {
     }
 }
 
-/// Returns the middle one and the outermost ones.
+/// Formats the median and the extremes.
 pub(crate) fn cell(numbers: &[f64]) -> String {
     match Spread::of(numbers) {
         None => "–".to_owned(),
@@ -186,7 +186,7 @@ pub(crate) fn cell(numbers: &[f64]) -> String {
     }
 }
 
-/// As [`cell`], of ratios.
+/// Formats ratios like [`cell`].
 pub(crate) fn ratio(numbers: &[f64]) -> String {
     match Spread::of(numbers) {
         None => "–".to_owned(),
@@ -195,13 +195,13 @@ pub(crate) fn ratio(numbers: &[f64]) -> String {
     }
 }
 
-/// Returns what `percent` of some ascending numbers stay below.
+/// Returns the value that `percent` of some ascending numbers stay below.
 pub(crate) fn percentile(sorted: &[f64], percent: usize) -> f64 {
     let rank = sorted.len() * percent / 100;
     sorted.get(rank).or(sorted.last()).copied().unwrap_or(f64::NAN)
 }
 
-/// Returns a number with as many digits as mean something.
+/// Formats a number with its significant digits.
 fn number(value: f64) -> String {
     if value.abs() < 10.0 {
         return format!("{value:.1}");

@@ -1,14 +1,14 @@
-//! How well and how fast tools are found.
+//! The benchmark of tool search: quality and speed.
 //!
 //! ```console
-//! $ cargo bench --bench retrieval                              # the project's own set, and the scale
+//! $ cargo bench --bench retrieval                              # the project's set, and the scale
 //! $ cargo bench --bench retrieval -- TOOLS.json QUERIES.json   # another set, all strategies
 //! $ cargo bench --bench retrieval -- TOOLS.json QUERIES.json --strategy bm25
 //! ```
 //!
 //! A set is two files: tools, each a definition with the name of its `server`, and graded requests
-//! with `query` and `relevant`, which has a grade by `server/tool`. Times and sizes depend on the
-//! machine; they are told and never asserted.
+//! with `query` and `relevant`, which maps `server/tool` to a grade. Times and sizes depend on the
+//! machine; they are reported, but not asserted.
 
 use std::{
     ffi::OsString,
@@ -27,13 +27,13 @@ mod generated;
 #[path = "../search/score.rs"]
 mod score;
 
-/// How many tools the scale runs have, in how many servers.
+/// The number of tools and servers of the scale runs.
 const SCALES: [(usize, usize); 2] = [(500, 25), (10_000, 500)];
 
-/// How many searches are timed for each strategy.
+/// The number of timed searches per strategy.
 const SEARCHES: usize = 2000;
 
-/// Measure how well and how fast tools are found
+/// Measure the quality and speed of tool search
 #[derive(Debug, clap::Parser)]
 #[command(name = "retrieval")]
 struct Args {
@@ -49,7 +49,7 @@ struct Args {
 
 fn main() {
     let is_bench = |argument: &OsString| argument == "--bench";
-    // Cargo appends it.
+    // Cargo appends `--bench`.
     let (ours, others): (Vec<_>, Vec<_>) = std::env::args_os().partition(is_bench);
     if ours.is_empty() && others.len() == 1 {
         say(format_args!(
@@ -74,7 +74,7 @@ fn strategy(text: &str) -> Result<RankingStrategy, serde_json::Error> {
     serde_json::from_value(text.into())
 }
 
-/// Returns the strategy that was asked for, or all.
+/// Returns the requested strategy, or all.
 fn strategies(only: Option<RankingStrategy>) -> Vec<RankingStrategy> {
     only.map_or_else(
         || vec![RankingStrategy::Keyword, RankingStrategy::Bm25, RankingStrategy::Hybrid],
@@ -92,12 +92,12 @@ fn evaluate(tools: &Path, queries: &Path, only: Option<RankingStrategy>) {
     }
 }
 
-/// Measures an index of many tools: how long it takes to make, what it takes, how fast it is.
+/// Measures an index of many tools: its build time, memory and search speed.
 fn measure((n_tools, n_servers): (usize, usize), only: Option<RankingStrategy>) {
     let servers = generated::servers(n_tools, n_servers);
     let bytes: usize = servers.iter().flat_map(|(_, tools)| tools).map(String::len).sum();
     say(format_args!("{n_tools} tools of {n_servers} servers, {} of definitions", Size(bytes)));
-    // What stays of a first run in the allocator is not of the index.
+    // A first run fills the allocator, which the index must not be charged for.
     drop(SearchIndex::new(&[], &Thesaurus::embedded()));
     let (reading, thesaurus) = timed(|| Thesaurus::read(Thesaurus::EMBEDDED));
     let before = resident();
@@ -139,7 +139,7 @@ fn timed<T>(work: impl FnOnce() -> T) -> (Duration, T) {
     (start.elapsed(), done)
 }
 
-/// Returns how much memory of this process is resident, in bytes.
+/// Returns the resident memory of this process, in bytes.
 fn resident() -> usize {
     let status = fs::read_to_string("/proc/self/status").expect("Linux tells it");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -147,7 +147,7 @@ fn resident() -> usize {
     kib.expect("a number of KiB") * 1024
 }
 
-/// A size in bytes, told in MiB.
+/// A size in bytes, displayed in MiB.
 struct Size(usize);
 
 impl fmt::Display for Size {
@@ -157,6 +157,6 @@ impl fmt::Display for Size {
 }
 
 fn say(line: fmt::Arguments<'_>) {
-    // Nobody listens any more when it fails.
+    // Fails only if the reader is gone.
     writeln!(std::io::stdout(), "{line}").ok();
 }

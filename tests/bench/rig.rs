@@ -1,4 +1,4 @@
-//! The processes of one run, and how to reach each of them.
+//! The processes of one run, and their addresses.
 
 use std::{ffi::OsStr, net::SocketAddr, time::Duration};
 
@@ -10,10 +10,10 @@ use crate::{
     process::{self, Process},
 };
 
-/// How long the service may take to be ready.
+/// The time limit until the service is ready.
 const READY_PATIENCE: Duration = Duration::from_secs(60);
 
-/// Who is measured.
+/// A measured contestant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
 pub(crate) enum Contestant {
     /// The upstream itself, with no hop.
@@ -38,7 +38,7 @@ pub(crate) struct Rig {
 impl Contestant {
     pub(crate) const ALL: [Self; 4] = [Self::Direct, Self::Proxy, Self::Gateway, Self::Child];
 
-    /// Returns the address of its tool `echo`.
+    /// Returns the target for its tool `echo`.
     pub(crate) fn target(self, address: SocketAddr) -> Target {
         let (path, tool) = match self {
             Self::Direct | Self::Proxy | Self::Gateway => ("/mcp", "echo"),
@@ -49,7 +49,7 @@ impl Contestant {
 }
 
 impl Rig {
-    /// Starts all of them and waits until they serve.
+    /// Starts all processes and waits until they serve.
     pub(crate) async fn start(with_events: bool, is_single_threaded: bool) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let mut arguments = vec!["upstream"];
@@ -64,14 +64,14 @@ impl Rig {
         Self { upstream, proxy, gateway, proxy_arguments, directory }
     }
 
-    /// Replaces what stands before the upstream by processes that have served nobody.
+    /// Replaces the proxy and the service by new processes.
     pub(crate) async fn restart(&mut self) {
         self.proxy = proxy(&self.proxy_arguments);
         self.gateway = gateway(&self.directory, self.upstream.address());
         wait_ready(&mut self.gateway).await;
     }
 
-    /// Returns where a client of `contestant` calls `echo`.
+    /// Returns the target for calling `echo` of `contestant`.
     pub(crate) fn target(&mut self, contestant: Contestant) -> Target {
         let process = match contestant {
             Contestant::Direct => &mut self.upstream,
@@ -81,7 +81,7 @@ impl Rig {
         contestant.target(process.address())
     }
 
-    /// Returns the process that is the hop, if there is one.
+    /// Returns the process of the hop, if there is one.
     pub(crate) fn pid(&self, contestant: Contestant) -> Option<u32> {
         match contestant {
             Contestant::Direct => None,
@@ -95,7 +95,7 @@ fn proxy(arguments: &[String]) -> Process {
     Process::ourselves("proxy", &arguments.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-/// Starts the service with the root view on `upstream` and a child beside it.
+/// Starts the service with the root view on `upstream` and with a child.
 fn gateway(directory: &TempDir, upstream: SocketAddr) -> Process {
     self::service(directory, &both(upstream))
 }
@@ -105,7 +105,7 @@ pub(crate) fn serve(directory: &TempDir, upstream: SocketAddr, more: &str) -> Pr
     self::service(directory, &(root(upstream) + more))
 }
 
-/// Returns the configuration of the root view on `upstream` and of a child beside it.
+/// Returns the configuration of the root view on `upstream` and of a child.
 pub(crate) fn both(upstream: SocketAddr) -> String {
     let program = std::env::current_exe().expect("this program has a path");
     let child = format!(
@@ -122,18 +122,18 @@ pub(crate) fn root(upstream: SocketAddr) -> String {
     )
 }
 
-/// Starts the service; `config` goes on in its table `listen`. Returns at once.
+/// Starts the service; `config` continues its table `listen`. Returns at once.
 pub(crate) fn service(directory: &TempDir, config: &str) -> Process {
     service_by(&[OsStr::new(process::PROGRAM)], directory, config)
 }
 
-/// Does the same by the command line `words`.
+/// Like [`service`], with the command line `words`.
 pub(crate) fn service_by(words: &[&OsStr], directory: &TempDir, config: &str) -> Process {
     let control = directory.path().join("control.sock");
     let config = format!("[listen]\nhttp = \"127.0.0.1:0\"\ncontrol = {control:?}\n{config}");
     let path = directory.path().join("metamcp.toml");
     std::fs::write(&path, config).expect("the configuration can be written");
-    // One that was killed leaves its socket behind; a second one would not start beside the first.
+    // A killed service leaves its socket behind, on which the next one would refuse to start.
     let _none_before = std::fs::remove_file(&control);
     Process::service(words, &path, &directory.path().join("metamcp.log"))
 }

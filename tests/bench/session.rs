@@ -1,4 +1,4 @@
-//! What a client session costs the hop in memory while nothing happens in it.
+//! The memory that an idle client session adds to the hop.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -11,17 +11,17 @@ use crate::{
     wire::Wire,
 };
 
-/// Sessions before the first look at the memory: what is made once is made by then.
+/// The number of sessions before the first measurement, which trigger one-time allocations.
 const N_WARM_UP: usize = 300;
 const N_SESSIONS: usize = 2000;
-/// Fewer than the connections that metamcp serves at a time.
+/// Fewer than metamcp's limit on connections.
 const N_CONNECTIONS: usize = 800;
 const N_SHARED_CONNECTIONS: usize = 4;
 
-/// How long buffers that are let go may take.
+/// The time for unused buffers to be freed.
 const SETTLE: Duration = Duration::from_millis(300);
 
-/// Opens idle sessions at `target` and tells what each has added to the memory of `pid`.
+/// Opens idle sessions at `target` and returns the memory of `pid` per session.
 pub(crate) async fn measure(target: &Target, pid: u32) -> Vec<(Measure, f64)> {
     let mut seen = Vec::new();
     let mut wires = Vec::new();
@@ -46,7 +46,7 @@ pub(crate) async fn measure(target: &Target, pid: u32) -> Vec<(Measure, f64)> {
         let head = client.listen().await.unwrap_or_else(|error| panic!("stream {number}: {error}"));
         match head.status {
             200 => {}
-            // There is no such stream here.
+            // This contestant has no such stream.
             _ if number == 0 => return seen,
             status => panic!("stream {number}: HTTP {status}"),
         }
@@ -68,7 +68,7 @@ async fn open(wires: &mut [Wire], target: &Target, n_sessions: usize) {
     }
 }
 
-/// Returns what the process has written itself, in KiB.
+/// Returns the anonymous memory of the process, in KiB.
 async fn anonymous(pid: u32) -> f64 {
     time::sleep(SETTLE).await;
     usage::memory(pid).anonymous

@@ -1,8 +1,8 @@
-//! `soak`: ten waves of ten calls at a time, the first of them on a cold start.
+//! `soak`: ten waves of ten concurrent calls, the first of them on a cold start.
 //!
-//! The gate: no wave has an error or another status than 200, the upstream sees one session however
-//! many clients there are, and the mean is at most 1.5 times that of the same calls to the upstream
-//! itself, where every client has a session of its own. Source: seed 003, "Acceptance".
+//! It passes if no wave has an error or a status other than 200, and the upstream sees one session
+//! for all clients. Also, the mean latency must be at most 1.5 times that of direct calls to the
+//! upstream, with one session per client.
 
 use std::{io, process::ExitCode, time::Duration};
 
@@ -19,13 +19,13 @@ use crate::{
     usage,
 };
 
-/// Send waves of calls through metamcp, and fail if one is not answered as the upstream itself would
+/// Send waves of calls through metamcp, and fail on an error or on a high latency
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// From the first wave to the end of the last
+    /// The time from the first wave to the end of the last, in seconds
     #[arg(long, default_value_t = 302)]
     seconds: u64,
-    /// What metamcp meets when the first wave comes
+    /// The state of the upstream at the first wave
     #[arg(long, value_enum, default_value_t = Cold::Delayed)]
     cold: Cold,
     /// Have the upstream answer with event streams instead of JSON
@@ -35,27 +35,27 @@ pub(crate) struct Args {
 
 const N_WAVES: usize = 10;
 const N_CLIENTS: usize = 10;
-/// How long the upstream takes to start, in milliseconds.
+/// The start time of the upstream, in milliseconds.
 const START_MS: u64 = 3000;
-/// How long the tool works, in milliseconds, and the length of its text in bytes.
+/// The duration of a tool call, in milliseconds, and the length of its text in bytes.
 const WORK_MS: u64 = 200;
 const WORK_BYTES: usize = 2000;
 const FACTOR_MAX: f64 = 1.5;
-/// How long one client may take in one wave.
+/// The time limit of one client in one wave.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How long a client of the upstream itself waits before it connects again.
+/// The pause between connection attempts of a direct client.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// One client over all waves: it keeps its session and connects anew for each.
+/// A client in all waves: it keeps its session and reconnects for each wave.
 struct Caller {
     target: Target,
     number: usize,
     client: Option<Client>,
-    /// Without a gateway, it is the client that waits for the upstream to start.
+    /// The client itself waits for the upstream to start, because no gateway does.
     is_patient: bool,
 }
 
-/// What ten callers saw in one wave.
+/// The results of ten callers in one wave.
 struct Side {
     callers: Vec<Caller>,
     latencies: Vec<Duration>,
@@ -96,7 +96,7 @@ pub(crate) async fn run(args: Args) -> ExitCode {
         time::sleep_until(start + due(number, args.seconds)).await;
         let at = start.elapsed();
         let (gateway_side, direct_side) = match number {
-            // Both meet the same start of the upstream.
+            // Both sides experience the same start of the upstream.
             0 => tokio::join!(wave(through), wave(direct)),
             _ => {
                 let direct_side = wave(direct).await;
@@ -130,13 +130,13 @@ pub(crate) async fn run(args: Args) -> ExitCode {
     if n_passed == N_WAVES { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Returns an address that nothing listens at for now.
+/// Returns an address without a listener.
 fn free_address() -> String {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     listener.local_addr().expect("it is bound").to_string()
 }
 
-/// Returns when a wave is due; the last one has two seconds to be answered.
+/// Returns the time of a wave; the last one has two seconds for its answers.
 fn due(number: usize, seconds: u64) -> Duration {
     let number = u32::try_from(number).expect("ten waves");
     Duration::from_secs(seconds.saturating_sub(2)) * number / 9
@@ -147,14 +147,14 @@ fn callers(target: &Target, is_patient: bool) -> Vec<Caller> {
     (0..N_CLIENTS).map(caller).collect()
 }
 
-/// Returns how many sessions the upstream has minted so far.
+/// Returns the number of sessions that the upstream has created so far.
 async fn mints(upstream: std::net::SocketAddr) -> u64 {
     let counters = client::get(upstream, "/counters").await.expect("the upstream runs");
     let counters: serde_json::Value = serde_json::from_slice(&counters).expect("JSON");
     counters["mints"].as_u64().expect("a number")
 }
 
-/// Has all of them call at a time.
+/// Lets all callers call concurrently.
 async fn wave(callers: Vec<Caller>) -> Side {
     let mut calls = JoinSet::new();
     for mut caller in callers {
@@ -178,7 +178,7 @@ async fn wave(callers: Vec<Caller>) -> Side {
 }
 
 impl Caller {
-    /// Connects and calls, with a handshake where there was none yet.
+    /// Connects and calls, with a handshake the first time.
     async fn call(&mut self) -> Result<(), CallError> {
         let client = match &mut self.client {
             Some(client) => {
@@ -222,7 +222,7 @@ impl Wave {
     }
 
     fn is_passed(&self) -> bool {
-        // A wave without an answer has no mean, and no ratio that is below anything.
+        // A wave without an answer has no mean, and its ratio fails the comparison.
         self.n_errors == 0 && self.n_mints == 1 && self.ratio() <= FACTOR_MAX
     }
 

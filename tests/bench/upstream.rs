@@ -1,7 +1,7 @@
 //! `upstream`: an MCP server over streamable HTTP, with the sessions of the usual SDKs.
 //!
-//! `initialize` mints a session id; a message with an id that was not minted gets 404, one without
-//! an id 400. `GET /counters` tells how often each has happened.
+//! `initialize` creates a session id. A message with an unknown id gets 404, one without an id 400.
+//! `GET /counters` returns the counts of these events.
 
 use std::{
     collections::HashSet,
@@ -41,30 +41,30 @@ const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 /// Run the in-house upstream until standard input ends
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Where to listen
+    /// The address to listen on
     #[arg(long, default_value = "127.0.0.1:0")]
     listen: SocketAddr,
     /// Answer with an event stream instead of JSON
     #[arg(long)]
     events: bool,
-    /// How long the start takes, in milliseconds
+    /// The start time, in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 0)]
     start_delay: u64,
-    /// What a client meets while it starts
+    /// The behaviour towards clients during the start
     #[arg(long, value_enum, default_value_t = Cold::Delayed)]
     cold: Cold,
 }
 
-/// What a client meets while the upstream starts.
+/// The behaviour towards clients while the upstream starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Cold {
     /// It listens, and answers late
     Delayed,
-    /// Nothing listens
+    /// It does not listen
     Refused,
 }
 
-/// A number of sessions, calls and refusals.
+/// The sessions and counters of the upstream.
 #[derive(Debug, Default)]
 struct Books {
     sessions: Mutex<HashSet<String>>,
@@ -80,7 +80,7 @@ type Body = Either<Full<Bytes>, Events>;
 type Events = StreamBody<stream::Iter<std::array::IntoIter<Result<Frame<Bytes>, Infallible>, 1>>>;
 type Response = hyper::Response<Body>;
 
-/// Serves until standard input ends, which is when whoever started it is gone.
+/// Serves until standard input ends, which means that the parent process is gone.
 pub(crate) async fn run(args: Args) {
     let start_delay = Duration::from_millis(args.start_delay);
     let ready_at = Some(Instant::now() + start_delay);
@@ -166,7 +166,7 @@ impl Books {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns an answer in the form that was asked for at the start.
+    /// Returns an answer in the format chosen at the start.
     fn answer(&self, message: String) -> Response {
         if !self.with_events {
             return json(StatusCode::OK, message);

@@ -1,19 +1,19 @@
-//! What a process uses, as the kernel counts it.
+//! The resource usage of a process, as counted by the kernel.
 
 use std::{fs, time::Duration};
 
-/// Memory of a process, in KiB.
+/// The memory of a process, in KiB.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Memory {
-    /// All that is resident, the pages of the program's file included.
+    /// All resident memory, including pages of the program's file.
     pub(crate) resident: f64,
-    /// What the process has written itself: heap and stacks.
+    /// The memory that the process has written: heap and stacks.
     pub(crate) anonymous: f64,
 }
 
-/// Returns the processor time of all threads that run.
+/// Returns the processor time of all running threads.
 ///
-/// The scheduler counts in nanoseconds, and for each thread alone.
+/// The scheduler counts nanoseconds per thread.
 pub(crate) fn cpu(pid: u32) -> Duration {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).expect("the process runs");
     let nanoseconds = threads.filter_map(Result::ok).filter_map(|thread| {

@@ -1,7 +1,7 @@
-//! One HTTP/1.1 connection of a client, as cheap as can be: what the client spends, nobody else can
-//! use on a machine with few cores.
+//! A minimal HTTP/1.1 client connection: on a machine with few cores, the client's own cost would
+//! distort the measurement.
 //!
-//! Knows what the servers here send: a length or chunks, nothing else.
+//! It supports only the framing that the servers here use: a length or chunks.
 
 use std::{io, net::SocketAddr, ops::Range};
 
@@ -12,13 +12,13 @@ use tokio::{
     net::TcpStream,
 };
 
-/// A connection that is kept alive.
+/// A persistent connection.
 pub(crate) struct Wire {
     stream: TcpStream,
     buffer: BytesMut,
 }
 
-/// What stands before the body of an answer.
+/// The head of an answer.
 #[derive(Debug)]
 pub(crate) struct Head {
     pub(crate) status: u16,
@@ -57,7 +57,7 @@ impl Wire {
         Ok(Answer { head, body })
     }
 
-    /// Sends a request and reads the head of its answer: what follows may never end.
+    /// Sends a request and reads the head of its answer; the body may be endless.
     pub(crate) async fn open(&mut self, request: &[u8]) -> io::Result<Head> {
         self.stream.write_all(request).await?;
         let end = self.find(b"\r\n\r\n").await?;
@@ -66,7 +66,7 @@ impl Wire {
         Ok(head)
     }
 
-    /// Joins the chunks of a body. A chunk is a length in hexadecimal, a line break, as many bytes,
+    /// Joins the chunks of a body. A chunk is a length in hexadecimal, a line break, the bytes, and
     /// a line break; the last one is empty.
     async fn chunks(&mut self) -> io::Result<Bytes> {
         let mut body = BytesMut::new();
@@ -93,7 +93,7 @@ impl Wire {
         Ok(self.buffer.split_to(length).freeze())
     }
 
-    /// Reads on until `what` has come, and returns where it is.
+    /// Reads until `what` has arrived, and returns its position.
     async fn find(&mut self, what: &[u8]) -> io::Result<usize> {
         loop {
             if let Some(at) = memmem::find(&self.buffer, what) {
@@ -146,7 +146,7 @@ impl Answer {
     }
 }
 
-/// Returns where the data of the last event is.
+/// Returns the range of the data of the last event.
 fn last_data(body: &[u8]) -> Range<usize> {
     let start = memmem::rfind(body, b"data: ").map_or(body.len(), |at| at + 6);
     let end = memchr::memchr(b'\n', &body[start..]).map_or(body.len(), |at| start + at);

@@ -1,4 +1,4 @@
-//! One program for all targets: `METAMCP_FUZZ_TARGET` names the one that it runs.
+//! The program for all fuzz targets; `METAMCP_FUZZ_TARGET` selects the target.
 
 #![no_main]
 

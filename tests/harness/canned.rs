@@ -1,4 +1,4 @@
-//! An upstream that answers what the test says, byte for byte: for what the fake is too correct for.
+//! An upstream whose answers the test writes byte for byte, where the fake is too correct.
 
 use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
@@ -12,8 +12,8 @@ use std::{
 
 use serde_json::{Value, json};
 
-/// Returns the answer to one message: status, headers and body. Headers that say nothing of the
-/// length leave the stream open after the body.
+/// Returns the answer to one message: status, headers and body. Without a length in the headers,
+/// the stream stays open after the body.
 pub(crate) type Answer = dyn Fn(&Value) -> (u16, &'static str, String) + Send + Sync;
 
 /// A running upstream; ended on drop.
@@ -24,7 +24,7 @@ pub(crate) struct Canned {
 }
 
 impl Canned {
-    /// Starts an upstream that shakes hands by itself and leaves the rest to `answer`.
+    /// Starts an upstream that does the handshake itself and answers the rest with `answer`.
     pub(crate) fn start(
         answer: impl Fn(&Value) -> (u16, &'static str, String) + Send + Sync + 'static,
     ) -> Self {
@@ -38,7 +38,7 @@ impl Canned {
                     return;
                 }
                 let answer = Arc::clone(&answer);
-                // Ends with its connection, which ends with the service.
+                // The thread ends with its connection, which ends with the service.
                 std::thread::spawn(move || serve(stream, &*answer));
             }
         });
@@ -82,7 +82,7 @@ fn serve(stream: TcpStream, answer: &Answer) {
 
 /// The headers of a JSON answer.
 pub(crate) const JSON: &str = "content-type: application/json";
-/// The headers of a stream that is never ended.
+/// The headers of an endless stream.
 pub(crate) const STREAM: &str = "content-type: text/event-stream";
 
 fn initialized(message: &Value) -> String {
@@ -93,7 +93,7 @@ fn initialized(message: &Value) -> String {
     json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }).to_string()
 }
 
-/// Reads one request and returns its body; nothing when the client has gone.
+/// Reads one request and returns its body; `None` if the client is gone.
 fn read(reader: &mut BufReader<TcpStream>) -> Option<Vec<u8>> {
     let mut length = 0;
     loop {

@@ -1,7 +1,7 @@
-//! A client that opens a server as Claude Code does.
+//! A client that connects to a server as Claude Code does.
 //!
-//! Source: measured with 2.1.329. It probes first, and where the probe is refused it shakes hands
-//! and listens on the GET stream. Its ids start at 0 in every process.
+//! Source: measured with 2.1.329. It sends a probe; if that is refused, it performs the handshake
+//! and opens the GET stream. Its ids start at 0 in every process.
 
 use serde_json::{Value, json};
 
@@ -11,11 +11,11 @@ use super::{
     stream::EventStream,
 };
 
-/// A client that is connected, in the era that the server has chosen.
+/// A connected client, in the era that the server chose.
 pub(crate) enum ClaudeCode {
     Modern {
         client: Box<Modern>,
-        /// There is one if the server declares that a list may change.
+        /// The subscription, if the server declares that a list may change.
         listen: Option<EventStream>,
         n_requests: u64,
     },
@@ -41,7 +41,7 @@ impl ClaudeCode {
         Self::shake_hands(http).await
     }
 
-    /// Connects as it does where the probe is refused.
+    /// Connects as it does after a refused probe.
     pub(crate) async fn shake_hands(http: Client) -> Self {
         let params = json!({
             "protocolVersion": "2025-11-25", "capabilities": capabilities(),
@@ -58,7 +58,7 @@ impl ClaudeCode {
         Self::Legacy { client, get, n_requests: 1 }
     }
 
-    /// Listens to all lists if any of them may change.
+    /// Subscribes to all lists if any of them may change.
     async fn listen(client: &Modern, capabilities: &Value) -> Option<EventStream> {
         let lists = ["tools", "prompts", "resources"];
         if !lists.iter().any(|list| capabilities[list]["listChanged"] == true) {
@@ -87,7 +87,7 @@ impl ClaudeCode {
         }
     }
 
-    /// Returns the stream on which notices come.
+    /// Returns the stream for notices.
     pub(crate) fn notices(&mut self) -> &mut EventStream {
         match self {
             Self::Modern { listen, .. } => listen.as_mut().expect("a list may change"),
@@ -95,13 +95,13 @@ impl ClaudeCode {
         }
     }
 
-    /// Tells whether it speaks without sessions.
+    /// Returns whether it uses the modern era.
     pub(crate) fn is_modern(&self) -> bool {
         matches!(self, Self::Modern { .. })
     }
 }
 
-/// What it says that it can do.
+/// Returns its capabilities.
 fn capabilities() -> Value {
     json!({ "roots": { "listChanged": true }, "elicitation": { "form": {}, "url": {} } })
 }

@@ -1,4 +1,4 @@
-//! A client of our own, on hyper: independent of the code under test.
+//! A test client on hyper, independent of the code under test.
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
@@ -20,7 +20,7 @@ pub(crate) struct Client {
     pub(crate) headers: Vec<(String, String)>,
 }
 
-/// A whole answer.
+/// A complete answer.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: StatusCode,
@@ -51,12 +51,12 @@ impl Client {
         self
     }
 
-    /// Shakes hands and keeps the session id.
+    /// Performs the handshake and keeps the session id.
     pub(crate) async fn initialized(self) -> Self {
         self.initialized_with(json!({})).await
     }
 
-    /// Shakes hands with these client capabilities and keeps the session id.
+    /// Performs the handshake with these client capabilities and keeps the session id.
     pub(crate) async fn initialized_with(self, capabilities: Value) -> Self {
         let params = json!({
             "protocolVersion": "2025-06-18", "capabilities": capabilities,
@@ -71,7 +71,7 @@ impl Client {
         client
     }
 
-    /// Sends raw bytes and returns the answer as soon as its head is there.
+    /// Sends raw bytes and returns the answer once its head has arrived.
     pub(crate) async fn open(
         &self,
         method: Method,
@@ -109,7 +109,7 @@ impl Client {
         self.send(Method::POST, &MCP_HEADERS, message).await
     }
 
-    /// Posts a message and returns the answer as soon as its head is there.
+    /// Posts a message and returns the answer once its head has arrived.
     pub(crate) async fn open_post(&self, message: impl Into<Bytes>) -> hyper::Response<Incoming> {
         self.open(Method::POST, &MCP_HEADERS, message).await
     }
@@ -123,7 +123,7 @@ impl Client {
         self.post(message.to_string()).await
     }
 
-    /// Answers a request of the server; `id` as the server wrote it.
+    /// Answers a request of the server; `id` is in the server's notation.
     pub(crate) async fn respond(&self, id: &Value, result: Value) -> Reply {
         self.post(json!({ "jsonrpc": "2.0", "id": id, "result": result }).to_string()).await
     }
@@ -134,12 +134,12 @@ impl Client {
         self.post(json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string()).await
     }
 
-    /// Calls a tool under id 1, as every client does, and returns the whole answer.
+    /// Calls a tool under id 1, which all clients use, and returns the whole answer.
     pub(crate) async fn tool(&self, name: &str, arguments: Value) -> Reply {
         self.request(json!(1), "tools/call", json!({ "name": name, "arguments": arguments })).await
     }
 
-    /// Calls `hold`, which answers when it is released or never.
+    /// Calls `hold`, which answers only when released.
     pub(crate) async fn hold(self, key: &'static str) -> Reply {
         self.tool("hold", json!({ "key": key })).await
     }
@@ -159,7 +159,7 @@ impl Client {
     }
 }
 
-/// What every client sends with a message.
+/// The headers that every client sends with a message.
 pub(crate) const MCP_HEADERS: [(&str, &str); 2] =
     [("content-type", "application/json"), ("accept", "application/json, text/event-stream")];
 
@@ -169,7 +169,7 @@ pub(crate) fn request(id: &Value, method: &str, params: &Value) -> String {
 }
 
 impl Reply {
-    /// Reads an answer that has begun to its end.
+    /// Reads the rest of an answer.
     pub(crate) async fn read(response: hyper::Response<Incoming>) -> Self {
         let (head, body) = response.into_parts();
         let body = tokio::time::timeout(DEADLINE, body.collect()).await.expect("a body in time");
@@ -178,7 +178,7 @@ impl Reply {
         Self { status: head.status, headers: head.headers, body }
     }
 
-    /// Returns every message of the answer, plain JSON or a stream.
+    /// Returns every message of the answer, from plain JSON or a stream.
     #[track_caller]
     pub(crate) fn messages(&self) -> Vec<Value> {
         let parse = |text: &str| serde_json::from_str(text).expect(text);
@@ -196,10 +196,10 @@ impl Reply {
     }
 }
 
-/// A request that runs while the test goes on; aborted on drop.
+/// A request that runs in parallel with the test; aborted on drop.
 pub(crate) struct Running<T>(tokio::task::JoinSet<T>);
 
-/// Starts a request that runs while the test goes on.
+/// Starts a request in parallel with the test.
 pub(crate) fn running<T: Send + 'static>(
     request: impl Future<Output = T> + Send + 'static,
 ) -> Running<T> {

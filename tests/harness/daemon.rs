@@ -1,4 +1,4 @@
-//! The real binary, started the way systemd starts it.
+//! The real binary, started as systemd starts it.
 
 use std::{
     fs,
@@ -24,18 +24,18 @@ use super::{DEADLINE, client::Client};
 /// The program under test.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_metamcp");
 
-/// A running service on sockets that were open before it started; ended and reaped on drop.
+/// A running service on sockets opened before its start; ended and reaped on drop.
 pub(crate) struct Daemon {
     process: Child,
     address: SocketAddr,
-    // Before the directory, in which its socket is.
+    // Declared before the directory, which contains its socket.
     notices: Notices,
     directory: TempDir,
-    /// What it takes to start it again, where that was asked for.
+    /// The data for a restart, if the sockets are kept.
     again: Option<(Start, Sockets)>,
 }
 
-/// How a daemon is started.
+/// The options for the start of a daemon.
 pub(crate) struct Start {
     config: String,
     environment: Vec<(String, String)>,
@@ -44,7 +44,7 @@ pub(crate) struct Start {
     http: &'static str,
     without_file: bool,
     keeps_sockets: bool,
-    /// The soft and the hard limit of open descriptors.
+    /// The soft and hard limits of open descriptors.
     descriptors: Option<(u32, u32)>,
 }
 
@@ -74,13 +74,13 @@ impl Start {
         self
     }
 
-    /// Has the HTTP socket listen at this address instead of a port of 127.0.0.1.
+    /// Binds the HTTP socket to this address instead of a port of 127.0.0.1.
     pub(crate) fn at(mut self, address: &'static str) -> Self {
         self.http = address;
         self
     }
 
-    /// Passes the sockets in this order; `http` and `control` are known.
+    /// Passes the sockets with these names, in order; the service knows `http` and `control`.
     pub(crate) fn socket_names(mut self, names: &'static str) -> Self {
         self.names = names;
         self
@@ -92,13 +92,13 @@ impl Start {
         self
     }
 
-    /// Limits how many descriptors it may have open.
+    /// Limits the number of its open descriptors.
     pub(crate) fn descriptors(mut self, soft: u32, hard: u32) -> Self {
         self.descriptors = Some((soft, hard));
         self
     }
 
-    /// Keeps the sockets open when the service ends, so that it can be started again.
+    /// Keeps the sockets open when the service ends, so that it can be restarted.
     pub(crate) fn keep_sockets(mut self) -> Self {
         self.keeps_sockets = true;
         self
@@ -124,7 +124,7 @@ impl Start {
         let log = fs::File::options().create(true).append(true).open(directory.join("log"));
         let (mut http, mut control) = (Some(sockets.http), Some(sockets.control));
         let mappings = self.names.split(':').zip(3..).map(|(name, child_fd)| FdMapping {
-            // Any name but `control` gets the TCP socket, so that wrong names can be tried.
+            // Any name but `control` gets the TCP socket, so that tests can use wrong names.
             parent_fd: if name == "control" { control.take() } else { http.take() }
                 .expect("each kind of socket once"),
             child_fd,
@@ -152,9 +152,9 @@ impl Start {
             .env("LISTEN_FDNAMES", self.names)
             .env("NOTIFY_SOCKET", directory.join("notify.sock"))
             .env("STATE_DIRECTORY", directory)
-            // Its own, unless a test says otherwise: what one daemon knows is news to the next.
+            // A separate cache by default: daemons must not share what they learned.
             .env("CACHE_DIRECTORY", directory.join("cache"))
-            // A test counts what is started for its requests.
+            // Tests count the processes started for their requests.
             .env("METAMCP_CATALOG_PRIME", "false")
             .env_remove("WATCHDOG_PID")
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
@@ -167,7 +167,7 @@ impl Start {
             .expect("the program starts")
     }
 
-    /// Starts the process and waits until it says that it can serve.
+    /// Starts the process and waits until it reports readiness.
     #[track_caller]
     pub(crate) fn ready(self) -> Daemon {
         let mut daemon = self.spawn();
@@ -191,13 +191,13 @@ impl Daemon {
         }
     }
 
-    /// Waits until the service says that it can serve.
+    /// Waits until the service reports readiness.
     #[track_caller]
     pub(crate) fn wait_ready(&mut self) {
         self.wait_notice("READY=1", |notice| notice.lines().any(|line| line == "READY=1"));
     }
 
-    /// Waits for a notice to the service manager, and returns all that came so far.
+    /// Waits for a notice to the service manager, and returns all notices so far.
     #[track_caller]
     pub(crate) fn wait_notice(&mut self, what: &str, is_it: impl Fn(&str) -> bool) -> Vec<String> {
         let deadline = Instant::now() + DEADLINE;
@@ -214,7 +214,7 @@ impl Daemon {
         }
     }
 
-    /// Returns a client without session id for this path.
+    /// Returns a client for this path without a session id.
     pub(crate) fn client(&self, path: &str) -> Client {
         Client::new(self.url(path))
     }
@@ -244,12 +244,12 @@ impl Daemon {
         fs::write(self.directory.path().join("metamcp.toml"), config).expect("written");
     }
 
-    /// Returns what the service logged so far.
+    /// Returns the log of the service so far.
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.directory.path().join("log")).expect("readable")
     }
 
-    /// Waits until the log has `text`.
+    /// Waits until the log contains `text`.
     #[track_caller]
     pub(crate) fn wait_log(&self, text: &str) {
         let deadline = Instant::now() + DEADLINE;
@@ -264,7 +264,7 @@ impl Daemon {
         self::signal(self.pid(), signal);
     }
 
-    /// Asks for a reload and waits for its end; returns the notices from it on.
+    /// Triggers a reload and waits for its end; returns the notices since then.
     #[track_caller]
     pub(crate) fn reload(&mut self) -> Vec<String> {
         let n_before = self.notices.len();
@@ -285,7 +285,7 @@ impl Daemon {
         }
     }
 
-    /// Waits until nobody is let in any more.
+    /// Waits until connections are refused.
     #[track_caller]
     pub(crate) fn wait_refused(&self) {
         let deadline = Instant::now() + DEADLINE;
@@ -302,7 +302,7 @@ impl Daemon {
             .unwrap_or_else(|| panic!("the service does not end\n{}", self.log()))
     }
 
-    /// Starts the service again on its sockets, as a manager does when somebody connects. It has ended.
+    /// Restarts the ended service on its sockets, as a manager does on a connection.
     pub(crate) fn start_again(&mut self) {
         let ended = self.process.try_wait().expect("it can be waited for");
         assert!(ended.is_some(), "it runs still");
@@ -310,14 +310,14 @@ impl Daemon {
         self.process = start.launch(self.directory.path(), sockets.copy());
     }
 
-    /// Asks the service to stop, waits for its end, and returns how it ended.
+    /// Stops the service, waits for its end, and returns its exit status.
     #[track_caller]
     pub(crate) fn stop(&mut self) -> ExitStatus {
         self.signal(Signal::TERM);
         self.wait_exit()
     }
 
-    /// Returns everything that the service has told its manager.
+    /// Returns all notices of the service to its manager.
     pub(crate) fn notices(&self) -> Vec<String> {
         self.notices.since(0)
     }
@@ -332,7 +332,7 @@ impl Drop for Daemon {
         if self.process.try_wait().ok().flatten().is_some() {
             return;
         }
-        // Politely first, so that it takes its children along.
+        // SIGTERM first, so that it ends its children.
         self.signal(Signal::TERM);
         let deadline = Instant::now() + Duration::from_secs(20);
         while Instant::now() < deadline {
@@ -353,7 +353,7 @@ struct Notices {
     reader: Option<JoinHandle<()>>,
 }
 
-/// Ends the reader; nothing that a service would say.
+/// The datagram that ends the reader; no service sends it.
 const QUIT: &[u8] = b"X_QUIT=1";
 
 impl Notices {
@@ -361,7 +361,7 @@ impl Notices {
         let socket = UnixDatagram::bind(path).expect("a notify socket");
         let received: Arc<(Mutex<Vec<String>>, Condvar)> = Arc::default();
         let shared = Arc::clone(&received);
-        // Read all the time: a full socket would block the service.
+        // Read continuously: a full socket would block the service.
         let reader = std::thread::spawn(move || {
             let mut buffer = [0; 4096];
             while let Ok(n_bytes) = socket.recv(&mut buffer) {
@@ -376,7 +376,7 @@ impl Notices {
         Self { received, path: path.to_owned(), reader: Some(reader) }
     }
 
-    /// Waits a moment for a notice and returns all when it came.
+    /// Waits briefly for a notice, and returns all notices if it arrived.
     fn wait(&self, is_it: &impl Fn(&str) -> bool) -> Option<Vec<String>> {
         let has_come = |notices: &Vec<String>| notices.iter().any(|notice| is_it(notice));
         let notices = self.received.0.lock().expect("not poisoned");
@@ -406,7 +406,7 @@ impl Drop for Notices {
     }
 }
 
-/// Starts the service as a shell does, without sockets of a manager. The caller waits for its end.
+/// Starts the service as a shell does, without passed sockets. The caller waits for its end.
 pub(crate) fn serve(config: &Path) -> Child {
     Command::new(PROGRAM)
         .args(["serve", "--config"])
@@ -420,7 +420,7 @@ pub(crate) fn serve(config: &Path) -> Child {
         .expect("the program starts")
 }
 
-/// Waits for the end of a process; nothing when it does not end in time.
+/// Waits for the end of a process; `None` if it does not end in time.
 pub(crate) fn exit_in_time(process: &mut Child) -> Option<ExitStatus> {
     let deadline = Instant::now() + DEADLINE;
     while Instant::now() < deadline {
@@ -438,7 +438,7 @@ pub(crate) fn signal(pid: u32, signal: Signal) {
     kill_process(pid.expect("it has a pid"), signal).expect("it is not reaped");
 }
 
-/// Returns the program with these arguments, away from a service of whoever runs the tests.
+/// Returns the program with these arguments, isolated from a service of the user.
 pub(crate) fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(PROGRAM);
     command
@@ -455,7 +455,7 @@ pub(crate) fn run(arguments: &[&str]) -> (i32, String, String) {
     finish(command(arguments))
 }
 
-/// Runs the program with these variables in this directory; as [`run`].
+/// Runs the program with these variables in this directory, like [`run`].
 pub(crate) fn run_in(
     directory: &Path,
     environment: &[(&str, &str)],

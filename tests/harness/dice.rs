@@ -1,11 +1,11 @@
-//! Choices at random that can be made again.
+//! Reproducible random choices.
 
 use std::{env, time::SystemTime};
 
-/// Sets the seed: that of a run that failed.
+/// The variable that sets the seed, to repeat a failed run.
 const SEED: &str = "METAMCP_TEST_SEED";
 
-/// Random numbers from a seed, which is printed when the test fails.
+/// A random number generator whose seed is printed when the test fails.
 #[derive(Debug)]
 pub(crate) struct Dice {
     seed: u64,
@@ -13,7 +13,7 @@ pub(crate) struct Dice {
 }
 
 impl Dice {
-    /// Returns dice with another seed in each run.
+    /// Returns dice with a different seed in each run.
     pub(crate) fn new() -> Self {
         let given = env::var(SEED).ok().map(|seed| seed.parse().expect("a number"));
         let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().subsec_nanos();

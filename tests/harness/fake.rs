@@ -1,4 +1,4 @@
-//! The fake server, as a line of configuration or as an upstream of its own.
+//! The fake server, as configuration of a child or as an upstream.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,7 +17,7 @@ use super::{
     daemon,
 };
 
-/// Returns the path of the fake, which cargo builds beside the tests.
+/// Returns the path of the fake, which cargo builds next to the tests.
 pub(crate) fn program() -> PathBuf {
     let mut path = std::env::current_exe().expect("a test knows its own path");
     // target/PROFILE/deps/TEST → target/PROFILE/examples/fake_mcp
@@ -38,12 +38,12 @@ impl Fakes {
         Self { directory: tempfile::tempdir().expect("a temporary directory") }
     }
 
-    /// Returns a path beside the logs.
+    /// Returns a path next to the logs.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
-    /// Returns the table of a server that is a fake with these options.
+    /// Returns the configuration table of a server that is a fake with these options.
     pub(crate) fn server(&self, name: &str, options: &[&str]) -> String {
         let log = self.path(&format!("{name}.log"));
         let log = log.display().to_string();
@@ -52,17 +52,17 @@ impl Fakes {
         format!("[servers.{name}]\ncommand = {:?}\nargs = {arguments:?}\n", program())
     }
 
-    /// Returns the events that the processes of a server logged.
+    /// Returns the logged events of the processes of a server.
     pub(crate) fn events(&self, name: &str) -> Vec<Value> {
         events(&self.path(&format!("{name}.log")))
     }
 
-    /// Returns how many such events the processes of a server logged.
+    /// Returns the number of such events logged by the processes of a server.
     pub(crate) fn n_events(&self, name: &str, event: &str) -> usize {
         self.events(name).iter().filter(|line| line["event"] == event).count()
     }
 
-    /// Returns the ids of all processes that a server ever was.
+    /// Returns the ids of all past and present processes of a server.
     pub(crate) fn pids(&self, name: &str) -> BTreeSet<u64> {
         self.events(name).iter().filter_map(|event| event["pid"].as_u64()).collect()
     }
@@ -73,13 +73,13 @@ fn events(log: &Path) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).expect(line)).collect()
 }
 
-/// Tells whether a process lives; a zombie does not.
+/// Returns whether a process is alive; a zombie is not.
 pub(crate) fn is_alive(pid: u64) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     !stat.is_empty() && !stat.contains(") Z ")
 }
 
-/// Returns how often each key was executed, from the file of `--state`.
+/// Returns the execution counts of keys, from the file of `--state`.
 pub(crate) fn executions(state: &Path) -> BTreeMap<String, u64> {
     let mut counts = BTreeMap::new();
     for key in events(state).iter().filter_map(|line| line["key"].as_str()) {
@@ -96,12 +96,12 @@ pub(crate) struct Upstream {
 }
 
 impl Upstream {
-    /// Starts one that speaks Streamable HTTP.
+    /// Starts an upstream over Streamable HTTP.
     pub(crate) fn start(options: &[&str]) -> Self {
         Self::spawn("http", options)
     }
 
-    /// Starts one that speaks HTTP+SSE of protocol 2024-11-05.
+    /// Starts an upstream over HTTP+SSE of protocol 2024-11-05.
     pub(crate) fn sse(options: &[&str]) -> Self {
         Self::spawn("sse", options)
     }
@@ -128,17 +128,17 @@ impl Upstream {
         Client::new(self.url.clone())
     }
 
-    /// Returns the port, for another one to come back on: `--port`.
+    /// Returns the port, for a replacement on it: `--port`.
     pub(crate) fn port(&self) -> String {
         self.url.rsplit([':', '/']).nth(1).expect("a port").to_owned()
     }
 
-    /// Returns the table of a server that is this upstream.
+    /// Returns the configuration table of a server that is this upstream.
     pub(crate) fn server(&self, name: &str, more: &str) -> String {
         format!("[servers.{name}]\nurl = {:?}\n{more}\n", self.url)
     }
 
-    /// Uses a control route, which is there even while the upstream does not listen.
+    /// Uses a control route, which works even while the upstream does not listen.
     pub(crate) async fn control(&self, route: &str) -> Reply {
         self.control_with(route, "").await
     }
@@ -155,7 +155,7 @@ impl Upstream {
         client.send(method, &[], body.to_owned()).await
     }
 
-    /// Returns what happened, once the named counts are reached: `initializes=2`.
+    /// Returns the events, once the named counts are reached: `initializes=2`.
     pub(crate) async fn log(&self, counts: &str) -> Value {
         let reply = self.control(&format!("log?{counts}")).await;
         serde_json::from_str(&reply.body).expect(&reply.body)

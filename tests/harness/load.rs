@@ -1,4 +1,4 @@
-//! Many clients at work: each asks one thing after the other until it is told to end.
+//! Many clients that each send one request after another until stopped.
 
 use std::sync::{
     Arc,
@@ -9,14 +9,14 @@ use tokio::{sync::Notify, task::JoinSet};
 
 use super::DEADLINE;
 
-/// Clients at work; aborted on drop.
+/// Active clients; aborted on drop.
 pub(crate) struct Load<T> {
     workers: JoinSet<Vec<T>>,
     is_over: Arc<AtomicBool>,
     progress: Arc<Progress>,
 }
 
-/// How far each of many clients has come.
+/// The number of answers that each client has received.
 #[derive(Debug)]
 pub(crate) struct Progress {
     n_done: Vec<AtomicUsize>,
@@ -24,7 +24,7 @@ pub(crate) struct Progress {
 }
 
 impl<T: Send + 'static> Load<T> {
-    /// Starts `n_clients`. Each calls `ask` with its number and how many times it has done so.
+    /// Starts `n_clients`. Each calls `ask` with its number and its count of earlier calls.
     pub(crate) fn start<F, A>(n_clients: usize, ask: F) -> Self
     where
         F: Fn(usize, usize) -> A + Send + Sync + 'static,
@@ -48,12 +48,12 @@ impl<T: Send + 'static> Load<T> {
         Self { workers, is_over, progress }
     }
 
-    /// Waits until each client has had `n_answers` more.
+    /// Waits until each client has received `n_answers` more.
     pub(crate) async fn goes_on(&self, n_answers: usize) {
         self.progress.goes_on(n_answers).await;
     }
 
-    /// Ends the work and returns what each client was answered, in order.
+    /// Ends the work and returns the answers of each client, in order.
     pub(crate) async fn end(mut self) -> Vec<T> {
         self.is_over.store(true, Ordering::Relaxed);
         let mut answers = Vec::new();
@@ -68,13 +68,13 @@ impl<T: Send + 'static> Load<T> {
 }
 
 impl Progress {
-    /// Returns that of `n_clients` that have not begun.
+    /// Returns the progress of `n_clients` before their first answer.
     pub(crate) fn of(n_clients: usize) -> Self {
         let n_done = (0..n_clients).map(|_| AtomicUsize::new(0)).collect();
         Self { n_done, changed: Notify::new() }
     }
 
-    /// Waits until each client has had `n_answers` more.
+    /// Waits until each client has received `n_answers` more.
     pub(crate) async fn goes_on(&self, n_answers: usize) {
         let counts = || self.n_done.iter().map(|n_done| n_done.load(Ordering::Relaxed));
         let wanted: Vec<usize> = counts().map(|n_done| n_done + n_answers).collect();
@@ -91,7 +91,7 @@ impl Progress {
         assert!(waited.is_ok(), "every client goes on: {self:?}");
     }
 
-    /// Takes note that a client has had one more.
+    /// Records one more answer of a client.
     pub(crate) fn done(&self, number: usize) {
         self.n_done[number].fetch_add(1, Ordering::Relaxed);
         self.changed.notify_waiters();

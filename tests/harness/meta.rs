@@ -1,4 +1,4 @@
-//! A client of the tools of ours: whatever they answer is held against what they say of it.
+//! A client of metamcp's own tools that validates each answer against the tool's schema.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -11,23 +11,23 @@ use super::{
     stream::EventStream,
 };
 
-/// What an error of a tool that answers with whatever another tool answers must be like.
+/// The schema of an error from a tool without an output schema.
 const ERROR: &str = r#"{"type":"object","required":["error"],"properties":{"error":{"type":"object",
     "required":["code","message","retryable"],"additionalProperties":false,"properties":{
     "code":{"type":"string"},"message":{"type":"string","minLength":1},"retryable":{"type":"boolean"},
     "tool_id":{"type":"string"},"op":{"type":"string"},"backend_kind":{"const":"mcp"},
     "step_index":{"type":"integer","minimum":0},"details":{"type":"object","minProperties":1}}}}}"#;
 
-/// A client of the tools of ours.
+/// A client of metamcp's own tools.
 #[derive(Clone)]
 pub(crate) struct Meta {
     pub(crate) http: Client,
-    /// Of a client of 2026-07-28.
+    /// The client, if it speaks 2026-07-28.
     modern: Option<Modern>,
     declared: Arc<Declared>,
 }
 
-/// What the tools say of their answers.
+/// The output schemas of the tools.
 struct Declared {
     answers: BTreeMap<String, Option<Validator>>,
     error: Validator,
@@ -45,7 +45,7 @@ impl Declared {
         Arc::new(Self { answers: answers.collect(), error: validator(&error) })
     }
 
-    /// Holds the answer to a call of `tool` against what the tool says of it.
+    /// Validates the answer to a call of `tool` against its schema.
     #[track_caller]
     fn check(&self, tool: &str, answer: &Value) {
         let Some(result) = answer.get("result") else { return };
@@ -82,7 +82,7 @@ impl Declared {
 }
 
 impl Meta {
-    /// Returns a client of a path, which reads first what the tools there say of themselves.
+    /// Returns a client of a path, after it has read the schemas of the tools there.
     pub(crate) async fn at(http: Client) -> Self {
         let listed = http.request(json!(0), "tools/list", json!({})).await.answer();
         Self { http, modern: None, declared: Declared::read(&listed) }
@@ -94,8 +94,8 @@ impl Meta {
         Self { http: modern.http.clone(), declared: Declared::read(&listed), modern: Some(modern) }
     }
 
-    /// Posts a call and returns the whole answer, which is held against what the tool says of it
-    /// unless it has a number that we cannot read.
+    /// Posts a call and returns the whole answer, which is validated unless it contains a number
+    /// that `serde_json` cannot read.
     pub(crate) async fn reply(&self, tool: &str, params: Value) -> Reply {
         let reply = match &self.modern {
             None => self.http.request(json!(1), "tools/call", params).await,
@@ -115,14 +115,14 @@ impl Meta {
         answer
     }
 
-    /// Calls a tool and returns its result, whatever it says.
+    /// Calls a tool and returns its result, successful or not.
     pub(crate) async fn result(&self, tool: &str, arguments: Value) -> Value {
         let answer = self.answer(tool, arguments).await;
         let result = answer.get("result");
         result.unwrap_or_else(|| panic!("{tool} is refused: {answer}")).clone()
     }
 
-    /// Calls a tool and returns its structured value, which is no error.
+    /// Calls a tool and returns its structured value, which must not be an error.
     pub(crate) async fn value(&self, tool: &str, arguments: Value) -> Value {
         let result = self.result(tool, arguments).await;
         assert_ne!(result["isError"], true, "{result}");
@@ -137,14 +137,14 @@ impl Meta {
         error.unwrap_or_else(|| panic!("no error: {result}")).clone()
     }
 
-    /// Calls a tool in a way that is refused, and returns the error of the protocol.
+    /// Calls a tool in a way that is refused, and returns the protocol error.
     pub(crate) async fn refused(&self, tool: &str, arguments: Value) -> Value {
         let answer = self.answer(tool, arguments).await;
         let error = answer.get("error");
         error.unwrap_or_else(|| panic!("it is not refused: {answer}")).clone()
     }
 
-    /// Calls a tool with a token for progress, and returns the stream of the answer.
+    /// Calls a tool with a progress token, and returns the stream of the answer.
     pub(crate) async fn stream(&self, tool: &str, arguments: Value, token: &Value) -> EventStream {
         let params = json!({
             "name": tool, "arguments": arguments, "_meta": { "progressToken": token },
@@ -155,7 +155,7 @@ impl Meta {
         }
     }
 
-    /// Reads a stream to the answer of `tool`, and returns that and what came before it.
+    /// Reads a stream up to the answer of `tool`, and returns the earlier messages and the answer.
     pub(crate) async fn last(&self, tool: &str, stream: &mut EventStream) -> (Vec<Value>, Value) {
         let mut before = Vec::new();
         loop {

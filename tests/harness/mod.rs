@@ -1,4 +1,4 @@
-//! What tests need to run the real program: a daemon on inherited sockets, a client, the fake.
+//! The tools to test the real program: a daemon on inherited sockets, clients, the fake.
 
 #![expect(
     clippy::disallowed_methods,
@@ -29,5 +29,5 @@ pub(crate) mod unit;
 
 use std::time::Duration;
 
-/// The one deadline for anything that must happen. Generous: it only ends tests that fail.
+/// The deadline for any expected event. Generous: it only ends failing tests.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);

@@ -1,4 +1,4 @@
-//! A client of revision 2026-07-28: no session, each request says all about itself.
+//! A client of revision 2026-07-28, with self-contained requests and no session.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use hyper::{Method, Response, StatusCode, body::Incoming};
@@ -9,10 +9,10 @@ use super::{
     stream::EventStream,
 };
 
-/// The version of the protocol.
+/// The protocol version.
 pub(crate) const VERSION: &str = "2026-07-28";
 
-/// What the names of the protocol's own metadata start with.
+/// The prefix of the protocol's metadata names.
 const PREFIX: &str = "io.modelcontextprotocol/";
 
 /// A client of one path.
@@ -23,12 +23,12 @@ pub(crate) struct Modern {
     capabilities: Value,
     info: Value,
     level: Option<&'static str>,
-    /// The arguments that are repeated in headers: the name of the header and where they are.
+    /// The arguments repeated in headers: the name of the header and their JSON pointer.
     mirrored: Vec<(&'static str, &'static str)>,
 }
 
 impl Modern {
-    /// Returns a client that can be asked nothing.
+    /// Returns a client without capabilities.
     pub(crate) fn new(http: Client) -> Self {
         Self {
             http,
@@ -45,17 +45,17 @@ impl Modern {
         Self { capabilities, ..self }
     }
 
-    /// Calls itself by this name from now on.
+    /// Uses this client name from now on.
     pub(crate) fn named(self, name: &str) -> Self {
         Self { info: json!({ "name": name, "version": "1" }), ..self }
     }
 
-    /// Wants log messages from this level on.
+    /// Requests log messages from this level on.
     pub(crate) fn level(self, level: &'static str) -> Self {
         Self { level: Some(level), ..self }
     }
 
-    /// Speaks another version of the protocol.
+    /// Uses another protocol version.
     pub(crate) fn version(self, version: &str) -> Self {
         Self { version: version.to_owned(), ..self }
     }
@@ -66,7 +66,7 @@ impl Modern {
         self
     }
 
-    /// Returns a request with all its metadata; that of `params` is kept.
+    /// Returns a request with all its metadata; the metadata of `params` is kept.
     pub(crate) fn message(&self, id: &Value, method: &str, mut params: Value) -> Value {
         let meta = &mut params["_meta"];
         meta[key("protocolVersion")] = json!(self.version);
@@ -103,7 +103,7 @@ impl Modern {
         headers
     }
 
-    /// Posts a message with its headers and returns the answer as soon as its head is there.
+    /// Posts a message with its headers and returns the answer once its head has arrived.
     pub(crate) async fn open(&self, message: &Value) -> Response<Incoming> {
         let headers = self.headers(message);
         let headers: Vec<(&str, &str)> =
@@ -116,22 +116,22 @@ impl Modern {
         Reply::read(self.open(&self.message(&id, method, params)).await).await
     }
 
-    /// Posts a request and returns the stream of its answer; a plain one is one event.
+    /// Posts a request and returns the stream of its answer; a plain answer is one event.
     pub(crate) async fn stream(&self, id: Value, method: &str, params: Value) -> EventStream {
         EventStream::new(self.open(&self.message(&id, method, params)).await)
     }
 
-    /// Asks what the server is.
+    /// Requests the description of the server.
     pub(crate) async fn discover(&self) -> Reply {
         self.request(json!("discover"), "server/discover", json!({})).await
     }
 
-    /// Listens to what `filter` names: the first message is the acknowledgement.
+    /// Subscribes to `filter`: the first message is the acknowledgement.
     pub(crate) async fn listen(&self, id: Value, filter: Value) -> EventStream {
         self.stream(id, "subscriptions/listen", json!({ "notifications": filter })).await
     }
 
-    /// Calls a tool under id 1, as every client does, and returns the whole answer.
+    /// Calls a tool under id 1, which all clients use, and returns the whole answer.
     pub(crate) async fn tool(&self, name: &str, arguments: Value) -> Reply {
         let params = json!({ "name": name, "arguments": arguments });
         self.request(json!(1), "tools/call", params).await
@@ -156,8 +156,8 @@ impl Modern {
         }
     }
 
-    /// Calls a tool, answers whatever is asked meanwhile by `answer` of its key and its request,
-    /// and returns the last answer.
+    /// Calls a tool and returns the last answer; `answer` gets the key and the request of each
+    /// question meanwhile.
     pub(crate) async fn settle(
         &self,
         name: &str,
@@ -177,7 +177,7 @@ impl Modern {
     }
 }
 
-/// Returns the parameters of a request that is made again, with answers to what was asked.
+/// Returns the parameters of a repeated request, with answers to the questions.
 pub(crate) fn retry(
     params: &Value,
     asked: &Value,
@@ -199,23 +199,23 @@ pub(crate) fn retry(
     params
 }
 
-/// Returns the whole name of a member of the protocol's metadata.
+/// Returns the full name of a protocol metadata member.
 pub(crate) fn key(name: &str) -> String {
     format!("{PREFIX}{name}")
 }
 
-/// Returns the subscription that a message belongs to.
+/// Returns the subscription of a message.
 pub(crate) fn subscription(message: &Value) -> &Value {
     let body = message.get("params").unwrap_or(&message["result"]);
     &body["_meta"][key("subscriptionId")]
 }
 
-/// Returns the code of the error and the status that it came with.
+/// Returns the status and the code of the error.
 pub(crate) fn refusal(reply: &Reply) -> (StatusCode, Option<i64>) {
     (reply.status, reply.answer()["error"]["code"].as_i64())
 }
 
-/// Returns a value as a header can carry it.
+/// Returns a value in the form of a header.
 fn encoded(value: &str) -> String {
     let is_plain = value.bytes().all(|byte| matches!(byte, b' '..=b'~'))
         && value.trim() == value

@@ -1,4 +1,4 @@
-//! Requests of both eras that somebody has tampered with.
+//! Mutated requests of both eras.
 
 use serde_json::{Value, json};
 
@@ -8,16 +8,16 @@ use super::{
     modern::Modern,
 };
 
-/// The bytes of a body that no server reads to its end, and one more.
+/// The size of a body beyond the limit of every server.
 const TOO_MANY_BYTES: usize = (4 << 20) + 1;
 
-/// One in so many bodies is too large.
+/// The ratio of bodies that are too large: one in this many.
 const TOO_LARGE_ONE_IN: usize = 500;
 
-/// How large a body is that comes with its head.
+/// The size of a body that fits in one packet with its head.
 const SMALL_BYTES: usize = 4096;
 
-/// A request that may or may not make sense.
+/// A request that may be invalid.
 #[derive(Clone, Debug)]
 pub(crate) struct Mutant {
     pub(crate) method: hyper::Method,
@@ -26,7 +26,7 @@ pub(crate) struct Mutant {
     pub(crate) body: Vec<u8>,
 }
 
-/// What takes the place of a value, an id, a name.
+/// The replacements for values, ids and names.
 const ODD_VALUES: [&str; 24] = [
     "null",
     "true",
@@ -54,7 +54,7 @@ const ODD_VALUES: [&str; 24] = [
     "",
 ];
 
-/// The values that a header may be given.
+/// The odd values for headers.
 const ODD_HEADERS: [&[u8]; 16] = [
     b"",
     b" ",
@@ -74,7 +74,7 @@ const ODD_HEADERS: [&[u8]; 16] = [
     b"*/*",
 ];
 
-/// The headers that are given odd values.
+/// The headers that get odd values.
 const NAMES: [&str; 9] = [
     "accept",
     "content-type",
@@ -90,9 +90,9 @@ const NAMES: [&str; 9] = [
 const PATHS: [&str; 5] = ["/", "/mcp", "/direct", "/servers/legacy", "/servers/both"];
 
 impl Mutant {
-    /// Returns a valid request that was changed in a few places; `n` tells it from all others.
+    /// Returns a valid request with a few changes; `n` identifies it.
     ///
-    /// Nothing in it has a server wait, and nothing opens a stream that does not end by itself.
+    /// It never makes a server wait, and opens no endless stream.
     pub(crate) fn new(dice: &mut Dice, n: usize) -> Self {
         let is_modern = dice.below(2) == 0;
         let id = json!(format!("request {n}"));
@@ -117,8 +117,8 @@ impl Mutant {
             0 => methods[dice.below(methods.len())].clone(),
             _ => hyper::Method::POST,
         };
-        // What is refused for its head is refused before the rest has come, and a client that is
-        // still writing may not get to see it.
+        // A request refused for its head is answered before its body is read; a client that still
+        // writes might miss the answer.
         if has_odd_headers || is_modern || method != hyper::Method::POST {
             body.truncate(SMALL_BYTES);
         } else if dice.below(TOO_LARGE_ONE_IN) == 0 {
@@ -132,7 +132,7 @@ fn client() -> Modern {
     Modern::new(Client::new(String::new()))
 }
 
-/// Returns a message as it should be.
+/// Returns a valid message.
 fn valid(dice: &mut Dice, id: &Value, is_modern: bool) -> Value {
     let call = |name: &str, arguments: Value| json!({ "name": name, "arguments": arguments });
     let requests = [
@@ -190,7 +190,7 @@ fn valid(dice: &mut Dice, id: &Value, is_modern: bool) -> Value {
 fn change_text(dice: &mut Dice, body: &mut Vec<u8>) {
     let value = || serde_json::from_slice::<Value>(body).ok();
     match dice.below(8) {
-        // A member is dropped, or is something else.
+        // Drops or replaces a member.
         0..=3 => {
             let Some(mut message) = value() else { return };
             let is_dropped = dice.below(2) == 0;
@@ -209,7 +209,7 @@ fn change_text(dice: &mut Dice, body: &mut Vec<u8>) {
             let text = message.to_string().replace(r#""\u0001here\u0001""#, &odd);
             *body = text.into_bytes();
         }
-        // A member is there twice.
+        // Duplicates a member.
         4 | 5 => {
             let opening: Vec<usize> = positions(body, b'{');
             if opening.is_empty() {
@@ -220,12 +220,12 @@ fn change_text(dice: &mut Dice, body: &mut Vec<u8>) {
             let member = format!(r#""{}":{},"#, names[dice.below(names.len())], odd_value(dice));
             body.splice(at..at, member.into_bytes());
         }
-        // It is a batch.
+        // Makes a batch.
         6 => {
             let copies = vec![String::from_utf8_lossy(body).into_owned(); dice.below(3)];
             *body = format!("[{}]", copies.join(",")).into_bytes();
         }
-        // There is space around it.
+        // Adds surrounding space.
         _ => {
             let spaces: [&[u8]; 4] = [b" \t\r\n", b"\xef\xbb\xbf", b"\0", b"\n\n"];
             let space = spaces[dice.below(spaces.len())];
@@ -235,7 +235,7 @@ fn change_text(dice: &mut Dice, body: &mut Vec<u8>) {
     }
 }
 
-/// Goes down to some object and returns it with the name of one of its members.
+/// Descends to a random object and returns it with the name of one of its members.
 fn pick<'a>(dice: &mut Dice, value: &'a mut Value) -> (&'a mut Value, String) {
     let names: Vec<String> =
         value.as_object().map(|members| members.keys().cloned().collect()).unwrap_or_default();
@@ -260,7 +260,7 @@ fn odd_value(dice: &mut Dice) -> String {
     }
 }
 
-/// Changes a few bytes, whatever they mean.
+/// Changes a few bytes at random.
 fn change_bytes(dice: &mut Dice, body: &mut Vec<u8>) {
     for _ in 0..=dice.below(3) {
         if body.is_empty() {
@@ -282,7 +282,7 @@ fn change_bytes(dice: &mut Dice, body: &mut Vec<u8>) {
     }
 }
 
-/// Drops a header, adds one or has one say something else.
+/// Drops, adds or changes a header.
 fn change_headers(dice: &mut Dice, headers: &mut Vec<(String, Vec<u8>)>) {
     let name = NAMES[dice.below(NAMES.len())];
     let value = match dice.below(ODD_HEADERS.len() + 1) {

@@ -34,7 +34,7 @@ impl Operator {
         Self { reader: BufReader::new(reader), writer: Some(writer), n_asked: 0 }
     }
 
-    /// Sends bytes as they are.
+    /// Sends raw bytes.
     pub(crate) async fn send(&mut self, bytes: impl AsRef<[u8]>) {
         let writer = self.writer.as_mut().expect("more can be said");
         let writing = writer.write_all(bytes.as_ref());
@@ -47,18 +47,18 @@ impl Operator {
         self.send(format!("{request}\n")).await;
     }
 
-    /// Tells whether the service has closed the connection, without reading from it.
+    /// Returns whether the service has closed the connection, without reading from it.
     pub(crate) async fn is_cut_off(&mut self) -> bool {
-        // Between lines, a new one means nothing.
+        // An empty line between messages is ignored.
         self.writer.as_mut().expect("more can be said").write_all(b"\n").await.is_err()
     }
 
-    /// Says that nothing more will be sent.
+    /// Closes the sending side.
     pub(crate) fn hush(&mut self) {
         self.writer = None;
     }
 
-    /// Returns the next line; nothing when the service has closed the connection.
+    /// Returns the next line; `None` if the service has closed the connection.
     pub(crate) async fn next(&mut self) -> Option<Value> {
         let mut line = String::new();
         let reading = self.reader.read_line(&mut line);
@@ -69,16 +69,16 @@ impl Operator {
         }
     }
 
-    /// Reads to the end, and returns how many bytes that were.
+    /// Reads to the end, and returns the number of bytes.
     pub(crate) async fn drain(&mut self) -> usize {
         let mut rest = Vec::new();
         let reading = self.reader.read_to_end(&mut rest);
-        // A connection that was cut off may end with an error.
+        // A closed connection may end with an error.
         let _end = timeout(DEADLINE, reading).await.expect("it ends in time");
         rest.len()
     }
 
-    /// Asks, and returns the whole answer. Nothing else may come before it.
+    /// Sends a request and returns the whole answer, which must be the next message.
     pub(crate) async fn ask(&mut self, method: &str, params: Value) -> Value {
         self.n_asked += 1;
         let id = json!(format!("ask-{}", self.n_asked));
@@ -88,7 +88,7 @@ impl Operator {
         answer
     }
 
-    /// Asks, and returns the result.
+    /// Sends a request and returns the result.
     #[track_caller]
     pub(crate) fn result(
         &mut self,
@@ -103,7 +103,7 @@ impl Operator {
         }
     }
 
-    /// Asks, and returns the error.
+    /// Sends a request and returns the error.
     pub(crate) async fn error(&mut self, method: &str, params: Value) -> Value {
         let mut answer = self.ask(method, params).await;
         assert!(answer["result"].is_null(), "{method}: {answer}");

@@ -1,4 +1,4 @@
-//! A client of either era, for tests that want the same of both.
+//! A client of either era, for tests that cover both.
 
 use hyper::StatusCode;
 use serde_json::{Value, json};
@@ -17,22 +17,22 @@ pub(crate) enum Era {
     Modern,
 }
 
-/// A client that can be asked everything.
+/// A client with the full set of features.
 #[derive(Clone)]
 pub(crate) enum Peer {
-    /// With a session.
+    /// A client with a session.
     Legacy(Client),
     Modern(Box<Modern>),
 }
 
-/// The stream on which a client hears what belongs to no request.
+/// The stream for messages that belong to no request.
 pub(crate) struct Hearing {
     stream: EventStream,
-    /// What each message carries.
+    /// The subscription id that each message carries.
     subscription: Value,
 }
 
-/// The id of whatever listens, as every client has it.
+/// The id of the listening request; all clients use the same one.
 const LISTEN: &str = "listen:0";
 
 impl Peer {
@@ -47,7 +47,7 @@ impl Peer {
         }
     }
 
-    /// Sends a request and returns the whole answer, notices first.
+    /// Sends a request and returns all messages, the answer last.
     pub(crate) async fn messages(&self, id: Value, method: &str, params: Value) -> Vec<Value> {
         let reply = match self {
             Self::Legacy(client) => client.request(id, method, params).await,
@@ -79,8 +79,8 @@ impl Peer {
         }
     }
 
-    /// Calls a tool that asks the client one thing; answers once all at `gate` have been asked.
-    /// Returns what was asked and the structured content.
+    /// Calls a tool that asks the client one thing; answers once all at `gate` were asked. Returns
+    /// the question and the structured content.
     pub(crate) async fn asked(
         &self,
         arguments: Value,
@@ -110,7 +110,7 @@ impl Peer {
         (asked, last["result"]["structuredContent"].clone())
     }
 
-    /// Cancels the request with this id, as far as a message is needed for that: where none is, the
+    /// Cancels the request with this id, if a message is needed for that; in the modern era, the
     /// end of the request is the cancellation.
     pub(crate) async fn cancel(&self, id: u64) {
         if let Self::Legacy(client) = self {
@@ -119,7 +119,7 @@ impl Peer {
         }
     }
 
-    /// Listens to changes of the list of tools and of these resources.
+    /// Listens for changes of the tool list and of these resources.
     pub(crate) async fn hear(&self, uris: &[&str]) -> Hearing {
         match self {
             Self::Legacy(client) => {
@@ -147,7 +147,7 @@ impl Peer {
         }
     }
 
-    /// Wants log messages from this level on.
+    /// Requests log messages from this level on.
     pub(crate) async fn at_level(self, level: &'static str) -> Self {
         match self {
             Self::Legacy(_) => {
@@ -162,7 +162,7 @@ impl Peer {
 }
 
 impl Hearing {
-    /// Waits for the next message, which belongs to this stream and to no other.
+    /// Waits for the next message, which must belong to this stream.
     pub(crate) async fn notice(&mut self) -> Value {
         let notice = self.stream.message().await;
         assert_eq!(subscription(&notice), &self.subscription, "{notice}");

@@ -1,4 +1,4 @@
-//! The fake on its pipes, without anything between it and the test.
+//! The fake on its pipes, connected directly to the test.
 
 use std::process::Stdio;
 
@@ -10,7 +10,7 @@ use tokio::{
 
 use super::{DEADLINE, fake};
 
-/// A fake that speaks on standard input and output; ended on drop.
+/// A fake on standard input and output; ended on drop.
 pub(crate) struct Pipe {
     process: Child,
     input: ChildStdin,
@@ -18,7 +18,7 @@ pub(crate) struct Pipe {
 }
 
 impl Pipe {
-    /// Starts one with these options.
+    /// Starts a fake with these options.
     pub(crate) fn start(options: &[&str]) -> Self {
         let mut process = Command::new(fake::program())
             .arg("stdio")

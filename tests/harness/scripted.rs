@@ -1,4 +1,4 @@
-//! An upstream of which the test writes every byte: broken streams, old transports, bad manners.
+//! An upstream whose every byte the test writes: broken streams, old transports, violations.
 
 use std::{
     collections::BTreeMap,
@@ -13,7 +13,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-/// One request as it came.
+/// A received request.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
     /// `POST`, `GET` or `DELETE`.
@@ -24,12 +24,12 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    /// Returns a header, or nothing.
+    /// Returns a header, or an empty text.
     pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.get(name).map(String::as_str).unwrap_or_default()
     }
 
-    /// Returns the method of the message, or the verb where there is none.
+    /// Returns the method of the message, or else the verb.
     pub(crate) fn method(&self) -> &str {
         self.message["method"].as_str().unwrap_or(&self.verb)
     }
@@ -40,14 +40,14 @@ impl Asked {
     }
 }
 
-/// The connection that a request came on.
+/// The connection of a request.
 pub(crate) struct Wire {
     stream: TcpStream,
     is_over: bool,
 }
 
 impl Wire {
-    /// Writes bytes as they are; false when nobody is there any more.
+    /// Writes raw bytes; `false` if the client is gone.
     pub(crate) fn raw(&mut self, bytes: impl AsRef<[u8]>) -> bool {
         self.stream.write_all(bytes.as_ref()).is_ok()
     }
@@ -70,29 +70,29 @@ impl Wire {
         self.raw("HTTP/1.1 200 X\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n");
     }
 
-    /// Writes a piece of an event stream; false when nobody is there any more.
+    /// Writes a chunk of an event stream; `false` if the client is gone.
     pub(crate) fn piece(&mut self, text: &str) -> bool {
         self.raw(format!("{:x}\r\n{text}\r\n", text.len()))
     }
 
-    /// Ends an event stream as it should be.
+    /// Ends an event stream correctly.
     pub(crate) fn end(&mut self) {
         self.raw("0\r\n\r\n");
     }
 
-    /// Hangs up, in the middle of whatever was begun.
+    /// Closes the connection, even in the middle of an answer.
     pub(crate) fn hang_up(&mut self) {
         self.is_over = true;
     }
 
-    /// Waits until the other side has gone.
+    /// Waits until the client is gone.
     pub(crate) fn wait_gone(&mut self) {
         while matches!(self.stream.read(&mut [0; 64]), Ok(n_bytes) if n_bytes > 0) {}
         self.is_over = true;
     }
 }
 
-/// What the test makes of a request: whether it dealt with it, or leaves it to good manners.
+/// A script that returns whether it handled a request; the default behaviour handles others.
 type Script = dyn Fn(&Asked, &mut Wire) -> bool + Send + Sync;
 
 /// A running upstream; ended on drop.
@@ -104,7 +104,7 @@ pub(crate) struct Scripted {
 }
 
 impl Scripted {
-    /// Starts an upstream that follows `script`, and good manners where that has nothing.
+    /// Starts an upstream that follows `script`, or else the default behaviour.
     pub(crate) fn start(
         script: impl Fn(&Asked, &mut Wire) -> bool + Send + Sync + 'static,
     ) -> Self {
@@ -112,7 +112,7 @@ impl Scripted {
         Self::on(listener, script)
     }
 
-    /// Starts it on a socket that is bound already.
+    /// Starts it on a bound socket.
     pub(crate) fn on(
         listener: TcpListener,
         script: impl Fn(&Asked, &mut Wire) -> bool + Send + Sync + 'static,
@@ -127,14 +127,14 @@ impl Scripted {
                     return;
                 }
                 let (script, log) = (Arc::clone(&script), Arc::clone(&log));
-                // Ends with its connection, which ends with the service.
+                // The thread ends with its connection, which ends with the service.
                 std::thread::spawn(move || serve(stream, &*script, &log));
             }
         });
         Self { url: format!("http://{address}/mcp"), asked, is_over, acceptor: Some(acceptor) }
     }
 
-    /// Returns the table of a server that is this upstream.
+    /// Returns the configuration table of a server that is this upstream.
     pub(crate) fn server(&self, more: &str) -> String {
         format!("[servers.up]\nurl = {:?}\n{more}\n", self.url)
     }
@@ -144,7 +144,7 @@ impl Scripted {
         self.asked.lock().expect("not poisoned").clone()
     }
 
-    /// Returns how many requests of this method, or verb, came so far.
+    /// Returns the number of requests of this method, or verb, so far.
     pub(crate) fn count(&self, method: &str) -> usize {
         self.asked().iter().filter(|asked| asked.method() == method).count()
     }
@@ -180,7 +180,7 @@ fn serve(stream: TcpStream, script: &Script, log: &Mutex<Vec<Asked>>) {
     }
 }
 
-/// Does what a good and simple upstream does: everything has an empty result, nothing streams.
+/// Acts as a simple, correct upstream: every result is empty, nothing streams.
 fn behave(asked: &Asked, wire: &mut Wire) {
     match asked.method() {
         "initialize" => {
@@ -202,7 +202,7 @@ fn behave(asked: &Asked, wire: &mut Wire) {
     }
 }
 
-/// Reads one request; nothing when the other side has gone.
+/// Reads one request; `None` if the client is gone.
 fn read(reader: &mut BufReader<TcpStream>) -> Option<Asked> {
     let mut line = String::new();
     if reader.read_line(&mut line).ok()? == 0 {

@@ -1,4 +1,4 @@
-//! A client that sends and does not read, until it is told to.
+//! A client that sends and does not read until told.
 
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -10,26 +10,26 @@ use super::{
     client::{Client, MCP_HEADERS},
 };
 
-/// How many bytes the kernel takes for it, about; so that whoever writes to it is held up soon.
+/// The approximate receive buffer of the kernel: small, so that the sender blocks soon.
 const RECEIVE_BYTES: u32 = 4096;
 
-/// How many it takes once it reads: through the small window what waits, megabytes, comes a few
-/// kilobytes at a time, and each of them may wait for the sender's timer.
+/// The receive buffer for reading. Through the small window, megabytes would arrive a few kilobytes
+/// at a time, each possibly delayed by the sender's timer.
 const READING_BYTES: usize = 1 << 20;
 
-/// A connection with one request on it. Nothing of the answer is read unless asked for.
+/// A connection with one request. The answer is read only on demand.
 #[derive(Debug)]
 pub(crate) struct Slow(TcpStream);
 
 impl Client {
-    /// Posts a message on a connection of its own.
+    /// Posts a message on a separate connection.
     pub(crate) async fn slow_post(&self, message: &str) -> Slow {
         let headers = MCP_HEADERS.map(|(name, value)| format!("{name}: {value}\r\n")).concat();
         let length = message.len();
         self.slow("POST", &format!("{headers}content-length: {length}\r\n"), message).await
     }
 
-    /// Opens the GET stream on a connection of its own.
+    /// Opens the GET stream on a separate connection.
     pub(crate) async fn slow_get(&self) -> Slow {
         self.slow("GET", "accept: text/event-stream\r\n", "").await
     }
@@ -52,7 +52,7 @@ impl Client {
 }
 
 impl Slow {
-    /// Reads that many bytes of the answer, head included.
+    /// Reads `n_bytes` bytes of the answer, including the head.
     pub(crate) async fn read(&mut self, n_bytes: usize) -> Vec<u8> {
         let mut bytes = vec![0; n_bytes];
         let read = tokio::time::timeout(DEADLINE, self.0.read_exact(&mut bytes)).await;
@@ -60,7 +60,7 @@ impl Slow {
         bytes
     }
 
-    /// Reads until `text` has come.
+    /// Reads until `text` has arrived.
     pub(crate) async fn read_until(&mut self, text: &str) -> String {
         let mut bytes = Vec::new();
         let reading = async {
@@ -72,7 +72,7 @@ impl Slow {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// Reads a chunked answer to its end, its head and the marks of the chunks included.
+    /// Reads a chunked answer to its end, including its head and the chunk framing.
     pub(crate) async fn read_to_end_of_answer(mut self) -> Vec<u8> {
         const END: &[u8] = b"\r\n0\r\n\r\n";
         self.take_more();
@@ -84,7 +84,7 @@ impl Slow {
         bytes
     }
 
-    /// Waits until the server has closed the connection and returns what had come until then.
+    /// Waits until the server closes the connection and returns the bytes received.
     pub(crate) async fn read_to_end(mut self) -> Vec<u8> {
         self.take_more();
         let mut bytes = Vec::new();

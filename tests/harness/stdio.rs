@@ -1,4 +1,4 @@
-//! `metamcp stdio`, with a client of this test at its pipes.
+//! `metamcp stdio`, with the test as the client at its pipes.
 
 use std::{
     path::Path,
@@ -16,7 +16,7 @@ use super::{
     daemon::{Daemon, PROGRAM},
 };
 
-/// The client's end, and the process; ended on drop.
+/// The client's end and the process; ended on drop.
 pub(crate) struct Piped {
     process: Child,
     input: ChildStdin,
@@ -25,13 +25,13 @@ pub(crate) struct Piped {
 }
 
 impl Piped {
-    /// Starts one for a service, with these options.
+    /// Starts a bridge to a service, with these options.
     pub(crate) fn to(daemon: &Daemon, options: &[&str]) -> Self {
         let socket = daemon.control().display().to_string();
         Self::start(&[&["--socket", &socket], options].concat(), &[])
     }
 
-    /// Starts one with these options and variables.
+    /// Starts a bridge with these options and variables.
     pub(crate) fn start(options: &[&str], environment: &[(&str, &Path)]) -> Self {
         Self::run(&[&["stdio"], options].concat(), environment)
     }
@@ -45,7 +45,7 @@ impl Piped {
         Self { process, input, output, complaints }
     }
 
-    /// Shakes hands.
+    /// Performs the handshake.
     pub(crate) async fn initialized(mut self, version: &str, capabilities: Value) -> Self {
         let params = json!({
             "protocolVersion": version, "capabilities": capabilities,
@@ -80,7 +80,7 @@ impl Piped {
         self.send(&json!({ "jsonrpc": "2.0", "method": method, "params": params })).await;
     }
 
-    /// Waits for the next line, which must be a message; nothing when there is none any more.
+    /// Waits for the next line, which must be a message; `None` at the end.
     pub(crate) async fn next(&mut self) -> Option<Value> {
         let line = tokio::time::timeout(DEADLINE, self.output.next_line()).await;
         let line = line.expect("a line in time").expect("readable")?;
@@ -101,7 +101,7 @@ impl Piped {
         }
     }
 
-    /// Calls a tool and returns what it answers, beside what comes before.
+    /// Calls a tool and returns its answer, without earlier messages.
     pub(crate) async fn result(&mut self, id: u64, name: &str, arguments: Value) -> Value {
         self.tool(id, name, arguments).await;
         loop {
@@ -117,7 +117,7 @@ impl Piped {
         self.process.id().expect("it runs")
     }
 
-    /// Closes its input, and returns what it still says, what it has complained, and how it ended.
+    /// Closes its input, and returns its last messages, its standard error and its exit status.
     pub(crate) async fn close(self) -> (Vec<Value>, String, ExitStatus) {
         let Self { mut process, input, mut output, mut complaints } = self;
         drop(input);
@@ -134,7 +134,7 @@ impl Piped {
     }
 }
 
-/// Returns the command of one, for a client that starts it itself.
+/// Returns the command of a bridge, for a client that starts it.
 pub(crate) fn command(options: &[&str], environment: &[(&str, &Path)]) -> Command {
     piped(&[&["stdio"], options].concat(), environment)
 }

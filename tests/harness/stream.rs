@@ -9,7 +9,7 @@ use super::{
     client::{Client, MCP_HEADERS, request},
 };
 
-/// An event or a comment, as it was written.
+/// An event or a comment in its original form.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Event {
     pub(crate) id: Option<String>,
@@ -21,22 +21,22 @@ pub(crate) struct Event {
     pub(crate) comment: Option<String>,
 }
 
-/// How a stream ended.
+/// The end of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// As it should.
+    /// The stream was complete.
     Whole,
-    /// With the connection.
+    /// The connection was cut.
     Cut,
 }
 
-/// A stream that is read while the test goes on.
+/// A stream that is read during the test.
 #[derive(Debug)]
 pub(crate) struct EventStream {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     body: Incoming,
-    /// Whether it is no stream but one whole message, which is read as one event.
+    /// The answer is one whole message instead of a stream, and is read as one event.
     is_plain: bool,
     buffer: Vec<u8>,
     end: Option<End>,
@@ -74,7 +74,7 @@ impl Client {
 }
 
 impl EventStream {
-    /// Reads an answer that has begun.
+    /// Reads an answer from its head on.
     pub(crate) fn new(response: Response<Incoming>) -> Self {
         let (head, body) = response.into_parts();
         let content_type = head.headers.get("content-type");
@@ -90,7 +90,7 @@ impl EventStream {
         }
     }
 
-    /// Waits for the next event or comment; nothing at the end of the stream.
+    /// Waits for the next event or comment; `None` at the end of the stream.
     pub(crate) async fn next(&mut self) -> Option<Event> {
         loop {
             let event_end = self.buffer.windows(2).position(|pair| pair == b"\n\n");
@@ -115,13 +115,13 @@ impl EventStream {
         }
     }
 
-    /// Waits for the next message; comments and events without data are read past.
+    /// Waits for the next message; skips comments and events without data.
     pub(crate) async fn message(&mut self) -> Value {
         let data = self.next_data().await;
         serde_json::from_str(&data).expect(&data)
     }
 
-    /// Waits for the next message and returns it as it was written.
+    /// Waits for the next message and returns its text.
     pub(crate) async fn next_data(&mut self) -> String {
         let reading = async {
             loop {
@@ -131,11 +131,11 @@ impl EventStream {
                 }
             }
         };
-        // Signs of life alone are not what is waited for.
+        // The timeout covers all events, so that keep-alives alone do not extend it.
         tokio::time::timeout(DEADLINE, reading).await.expect("a message in time")
     }
 
-    /// Reads to the end and returns what was left, and how it ended.
+    /// Reads to the end and returns the remaining events and the kind of end.
     pub(crate) async fn rest(&mut self) -> (Vec<Event>, End) {
         let mut events = Vec::new();
         while let Some(event) = self.next().await {

@@ -1,4 +1,4 @@
-//! A terminal of a given size, and what a program writes to it.
+//! A terminal of a given size, with a record of the output.
 
 use std::{
     fs::{File, OpenOptions},
@@ -23,14 +23,14 @@ use super::DEADLINE;
 
 /// A terminal.
 pub(crate) struct Terminal {
-    /// Held open, so that what was written before a program ends can be read still.
+    /// Held open, so that the output remains readable after a program ends.
     slave: Option<File>,
     written: Arc<Mutex<Vec<u8>>>,
     reader: Option<JoinHandle<()>>,
 }
 
 impl Terminal {
-    /// Opens one with so many columns and lines.
+    /// Opens a terminal with this size.
     pub(crate) fn open(columns: u16, lines: u16) -> Self {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
         let master: OwnedFd = openpt(flags).expect("a terminal");
@@ -48,7 +48,7 @@ impl Terminal {
         let shared = Arc::clone(&written);
         let reader = std::thread::spawn(move || {
             let (mut master, mut piece) = (File::from(master), [0; 4096]);
-            // The end is an error: nobody has the other side open any more.
+            // The end is an error: the other side is closed.
             while let Ok(n_bytes) = master.read(&mut piece) {
                 shared.lock().expect("not poisoned").extend_from_slice(&piece[..n_bytes]);
             }
@@ -56,17 +56,17 @@ impl Terminal {
         Self { slave: Some(slave), written, reader: Some(reader) }
     }
 
-    /// Returns it as a standard stream of a program.
+    /// Returns the terminal as a standard stream for a program.
     pub(crate) fn stream(&self) -> Stdio {
         self.slave.as_ref().expect("it is open").try_clone().expect("a copy").into()
     }
 
-    /// Returns what was written so far.
+    /// Returns the output so far.
     pub(crate) fn written(&self) -> String {
         String::from_utf8_lossy(&self.written.lock().expect("not poisoned")).into_owned()
     }
 
-    /// Waits until `text` was written, and returns all of it.
+    /// Waits for `text` in the output, and returns all output.
     #[track_caller]
     pub(crate) fn wait(&self, text: &str) -> String {
         let deadline = Instant::now() + DEADLINE;
@@ -80,7 +80,7 @@ impl Terminal {
         }
     }
 
-    /// Returns all that was written, once no program has it open.
+    /// Returns all output, once no program has the terminal open.
     pub(crate) fn close(mut self) -> String {
         self.end();
         self.written()

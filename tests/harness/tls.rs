@@ -1,4 +1,4 @@
-//! Certificates that are made for one test, and a client that trusts their authority.
+//! Certificates for one test, and a client that trusts their authority.
 
 use std::{fmt::Write as _, fs, net::SocketAddr, path::PathBuf, sync::Arc};
 
@@ -31,7 +31,7 @@ use super::{
     stream::EventStream,
 };
 
-/// Who vouches for the service, through one issuer in between as public ones do.
+/// A certificate authority with one intermediate issuer, as public ones have.
 pub(crate) struct Authority {
     root: CertificateDer<'static>,
     between: CertificateDer<'static>,
@@ -39,7 +39,7 @@ pub(crate) struct Authority {
     directory: TempDir,
 }
 
-/// A certificate as it is handed to an operator.
+/// A certificate in the form that operators get.
 pub(crate) struct Issued {
     certificate: CertificateDer<'static>,
     pub(crate) chain: String,
@@ -76,7 +76,7 @@ impl Authority {
         }
     }
 
-    /// Issues a certificate for this host, each time with another key.
+    /// Issues a certificate for this host, each time with a new key.
     pub(crate) fn issue(&self) -> Issued {
         let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
         let params = CertificateParams::new(names).expect("good names");
@@ -90,18 +90,18 @@ impl Authority {
         }
     }
 
-    /// Returns the path of a file in the directory that it writes to.
+    /// Returns the path of a file in its directory.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
-    /// Writes `chain.pem` and `key.pem`, over what is there.
+    /// Writes `chain.pem` and `key.pem`, replacing existing files.
     pub(crate) fn write(&self, issued: &Issued) {
         fs::write(self.path("chain.pem"), &issued.chain).expect("written");
         fs::write(self.path("key.pem"), &issued.key).expect("written");
     }
 
-    /// Issues a certificate, writes it, and returns the table that asks for it.
+    /// Issues and writes a certificate, and returns the table that configures it.
     pub(crate) fn listen(&self, more: &str) -> (Issued, String) {
         let issued = self.issue();
         self.write(&issued);
@@ -130,7 +130,7 @@ impl Authority {
         self.shake_hands(stream, &TLS13, &["h2", "http/1.1"]).await
     }
 
-    /// Connects with TLS 1.3, and with little room for what is on its way.
+    /// Connects with TLS 1.3 and a small receive buffer.
     pub(crate) async fn connect_slow(&self, address: SocketAddr) -> Connection {
         let socket = TcpSocket::new_v4().expect("a socket");
         socket.set_recv_buffer_size(4096).expect("it takes a size");
@@ -138,7 +138,7 @@ impl Authority {
         self.shake_hands(stream, &TLS13, &[]).await
     }
 
-    /// Connects with TLS 1.2 and nothing else.
+    /// Connects with TLS 1.2 only.
     pub(crate) async fn connect_1_2(&self, address: SocketAddr) -> Connection {
         let stream = TcpStream::connect(address).await.expect("a connection");
         self.shake_hands(stream, &TLS12, &[]).await
@@ -166,7 +166,7 @@ impl Authority {
     }
 }
 
-/// One connection through TLS.
+/// A TLS connection.
 pub(crate) struct Connection {
     sender: SendRequest<Full<Bytes>>,
     pub(crate) version: Option<ProtocolVersion>,
@@ -176,12 +176,12 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Tells whether this certificate was shown.
+    /// Returns whether the server presented this certificate.
     pub(crate) fn saw(&self, issued: &Issued) -> bool {
         self.certificate == issued.certificate
     }
 
-    /// Sends a request and returns the answer as soon as its head is there.
+    /// Sends a request and returns the answer once its head has arrived.
     pub(crate) async fn open(
         &mut self,
         method: Method,
@@ -221,7 +221,7 @@ impl Connection {
         EventStream::new(self.open(Method::GET, path, &headers, String::new()).await)
     }
 
-    /// Waits until the service has closed it and tells whether it said so.
+    /// Waits until the service closes the connection; an error means an unclean end.
     pub(crate) async fn end(self) -> Result<(), String> {
         drop(self.sender);
         self.driver.end().await

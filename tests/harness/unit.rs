@@ -1,4 +1,4 @@
-//! A socket unit with `Accept=yes`, as systemd would run it: one fake for each connection.
+//! A socket unit with `Accept=yes`, as systemd would run it: one fake per connection.
 
 use std::{
     fs,
@@ -14,7 +14,7 @@ use std::{
 
 use super::fake::{Fakes, program};
 
-/// A socket that starts a fake for each connection; all of them are ended and reaped on drop.
+/// A socket that starts a fake per connection; all are ended and reaped on drop.
 pub(crate) struct SocketUnit {
     socket: PathBuf,
     shared: Arc<Mutex<Shared>>,
@@ -28,7 +28,7 @@ struct Shared {
 }
 
 impl SocketUnit {
-    /// Listens on `NAME.sock` beside the logs of `fakes`. Connections beyond `MaxConnections=` are
+    /// Listens on `NAME.sock` next to the logs of `fakes`. Connections beyond `MaxConnections=` are
     /// closed at once.
     pub(crate) fn start(fakes: &Fakes, name: &str, options: &[&str], max: usize) -> Self {
         let socket = fakes.path(&format!("{name}.sock"));
@@ -36,7 +36,7 @@ impl SocketUnit {
         Self::serve(fakes, name, options, max, listener)
     }
 
-    /// Serves at a listener on `NAME.sock` that may have been there before.
+    /// Serves on an existing listener for `NAME.sock`.
     pub(crate) fn serve(
         fakes: &Fakes,
         name: &str,
@@ -74,7 +74,7 @@ impl SocketUnit {
         Self { socket, shared, acceptor: Some(acceptor) }
     }
 
-    /// Returns the table of a server that is this unit.
+    /// Returns the configuration table of a server that is this unit.
     pub(crate) fn server(&self, name: &str, more: &str) -> String {
         format!("[servers.{name}]\nsocket = {:?}\n{more}\n", self.socket)
     }
@@ -97,7 +97,7 @@ impl Drop for SocketUnit {
     }
 }
 
-/// Returns the script of a `journalctl` that tells these lines, each with the unit that it is about.
+/// Returns the script of a `journalctl` that prints these lines, each with its unit.
 pub(crate) fn journal(lines: &[(&str, &str)]) -> String {
     let line = |(unit, message): &(&str, &str)| {
         let line = serde_json::json!({ "_SYSTEMD_UNIT": unit, "MESSAGE": message });
@@ -106,8 +106,8 @@ pub(crate) fn journal(lines: &[(&str, &str)]) -> String {
     lines.iter().map(line).collect()
 }
 
-/// Makes a directory for `PATH` whose `journalctl` writes its arguments to `journalctl.asked` and
-/// then is this shell script.
+/// Creates a directory for `PATH` with a `journalctl`, which logs its arguments to
+/// `journalctl.asked` and runs this shell script.
 pub(crate) fn journalctl(fakes: &Fakes, script: &str) -> PathBuf {
     let directory = fakes.path("bin");
     fs::create_dir_all(&directory).expect("a directory");

@@ -1,8 +1,8 @@
-//! A table: each real client, in each era that it has, at each path, before servers of both eras.
+//! The matrix of real clients, their eras, paths, and servers of both eras.
 //!
-//! A row is two clients at once. They list the tools and call some of them, see the progress of one
-//! call and are asked something in the middle of another, as far as the client can. The eras of a
-//! client take their turns at the same time, on the same address.
+//! Each row has two concurrent clients. They list the tools, call some, receive progress of one
+//! call and answer a question in another, if the client can. The eras of a client run concurrently
+//! on the same address.
 
 use std::{process::Command, thread};
 
@@ -21,11 +21,11 @@ use crate::{
 const LEGACY: &[&str] = &["legacy"];
 const BOTH: &[&str] = &["legacy", "modern"];
 
-/// A client, the eras it has, and what else it can do.
+/// A client, its eras, and its features.
 struct Client {
     name: &'static str,
     start: fn(&Installed) -> Command,
-    /// The version, where one program has several.
+    /// The version, if one program has several.
     sdk: u8,
     eras: &'static [&'static str],
     shows_progress: bool,
@@ -57,15 +57,15 @@ const CLIENTS: [Client; 5] = [
 
 const N_PLACES: usize = 7;
 
-/// A path, what is there, and what to do with it. A new kind of view is one more of these.
+/// A path with its servers and the plan for it. A new kind of view needs another entry.
 struct Place {
     path: &'static str,
     what: &'static str,
     tools: Value,
     calls: Value,
-    /// A tool that reports progress, where there is one.
+    /// A tool that reports progress, if there is one.
     progress: Option<Value>,
-    /// The tools that ask their client for a name.
+    /// The tools that ask the client for a name.
     asks: Value,
 }
 
@@ -81,7 +81,7 @@ fn places(servers: &Installed) -> [Place; N_PLACES] {
     let steps = |tool: &str| json!({ "tool": tool, "arguments": { "steps": "{steps}" }, "total": "{steps}" });
     let name = |tool: &str| json!({ "tool": tool, "expect": "Name: {value}" });
     let ask = |tool: &str| json!({ "tool": tool, "arguments": { "method": "elicitation/create" }, "expect": "{value}" });
-    // The same through a tool of ours: what is called is in its arguments.
+    // The same call through metamcp's own tool, with the target in its arguments.
     let through = |server: &str, mut asked: Value| {
         let args = asked.get("arguments").cloned().unwrap_or_else(|| json!({}));
         asked["arguments"] = json!({ "server": server, "tool": asked["tool"], "args": args });
@@ -174,7 +174,7 @@ fn places(servers: &Installed) -> [Place; N_PLACES] {
     ]
 }
 
-/// Returns the call of a tool of ours, which says that it has started before the server says anything.
+/// Returns the call of a tool of metamcp, which reports its start before the server reports.
 fn started(mut call: Value) -> Value {
     call["first"] = json!([[0, 1]]);
     call
@@ -202,14 +202,13 @@ fn every_client_in_every_era_is_served_at_every_path() {
     }
 }
 
-/// How the sentence of a row ends.
+/// The ending of a successful row.
 const WELL: &str = "are served";
 
 const MODERN: [&str; 2] = ["--era", "modern"];
 
-/// Servers of both eras. What the legacy one asks can be asked of somebody only while that client
-/// has it for itself. The others are there before the first client, and stay: a list of all servers
-/// leaves out those that are late.
+/// Returns servers of both eras. The legacy one can ask a client only with exclusive sharing. All
+/// others are connected before the first client, because a list of all servers omits late ones.
 fn config(servers: &Installed, fakes: &Fakes, upstream: &Upstream) -> String {
     let real = |name: &str, key: &str, value: &str| {
         let mut server = servers.servers()[name].clone();
@@ -227,8 +226,8 @@ fn config(servers: &Installed, fakes: &Fakes, upstream: &Upstream) -> String {
 }
 
 impl Place {
-    /// Lets each client come in all its eras at once, one client after the other; returns a
-    /// sentence for each.
+    /// Lets each client connect in all its eras concurrently, one client after the other; returns a
+    /// sentence per visit.
     fn visited(&self, servers: &Installed, metamcp: &Daemon) -> Vec<String> {
         let visit = |client: &Client, era: &str| {
             let url = metamcp.url(self.path);

@@ -1,4 +1,4 @@
-//! A real embedding model, asked as any other endpoint is.
+//! A real embedding model behind the usual endpoint.
 
 use std::{
     io::{BufRead as _, BufReader},
@@ -13,7 +13,7 @@ use metamcp::{
 
 use super::{harness::DEADLINE, *};
 
-/// The program that serves the model; ended on drop.
+/// The process that serves the model; ended on drop.
 struct Model(Child, String);
 
 impl Model {
@@ -49,7 +49,7 @@ const TOOLS: [&str; 5] = [
     "weather get_forecast: Returns the forecast for a place and a day.",
 ];
 
-/// What somebody wants, in words that its tool does not have, in the order of the tools.
+/// The queries for the tools in order, without words of those tools.
 const QUERIES: [&str; 5] = [
     "make a folder",
     "save my work in version control",
@@ -58,7 +58,7 @@ const QUERIES: [&str; 5] = [
     "will it rain tomorrow",
 ];
 
-/// Returns the vectors of texts as soon as all are known.
+/// Returns the vectors of texts once all are known.
 async fn learned(embedder: &Embedder, texts: &[&str]) -> Vec<Arc<[f32]>> {
     let texts: Vec<EmbeddingText> = texts.iter().map(|text| EmbeddingText::new(text)).collect();
     let mut changes = embedder.changes();
@@ -79,12 +79,12 @@ fn similarity(a: &[f32], b: &[f32]) -> f32 {
 }
 
 #[tokio::test]
-async fn what_means_the_same_is_near_in_a_real_model() {
+async fn texts_with_the_same_meaning_are_near_in_a_real_model() {
     let model = Model::start();
     let cache = tempfile::tempdir().expect("a directory");
     let embedder = Embedder::new(&model.declared(), None, Some(cache.path())).expect("an embedder");
 
-    // Source: the model's card, which has this pair with this similarity.
+    // Source: the model's card, which states the similarity of this pair.
     let pair = ["A man is eating food.", "A man is eating a piece of bread."];
     let vectors = learned(&embedder, &pair).await;
     let found = similarity(&vectors[0], &vectors[1]);
@@ -99,7 +99,7 @@ async fn what_means_the_same_is_near_in_a_real_model() {
         assert_eq!(nearest, Some(place), "{}", QUERIES[place]);
     }
 
-    // An answer that is too late is kept for the next who asks.
+    // A late answer is cached for the next query.
     let asking = async {
         loop {
             if let Some(vector) = embedder.query("build a new folder").await {
@@ -111,7 +111,7 @@ async fn what_means_the_same_is_near_in_a_real_model() {
     let query = tokio::time::timeout(DEADLINE, asking).await.expect("it is answered");
     assert!(similarity(&query, &queries[0]) > 0.7);
 
-    // What a running service has learned, the next one knows.
+    // The next service knows the vectors that this one learned.
     let declared = model.declared();
     drop(model);
     let written = async {
@@ -119,7 +119,7 @@ async fn what_means_the_same_is_near_in_a_real_model() {
             let next = Embedder::new(&declared, None, Some(cache.path())).expect("an embedder");
             let mut changes = next.changes();
             next.learn(all.iter().map(|text| EmbeddingText::new(text)).collect());
-            // There is nobody left to be asked.
+            // The model is gone.
             let texts: Vec<EmbeddingText> =
                 all.iter().map(|text| EmbeddingText::new(text)).collect();
             let _read = tokio::time::timeout(Duration::from_secs(1), changes.changed()).await;

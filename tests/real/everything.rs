@@ -1,4 +1,4 @@
-//! server-everything as an upstream: a process of its own that serves HTTP.
+//! server-everything as an upstream: a separate process that serves HTTP.
 
 use std::{
     collections::BTreeSet,
@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::{Installed, POLL, harness::DEADLINE};
 
-/// Keeps a server from listening until it may.
+/// The script that keeps a server from listening until the gate opens.
 const GATE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/real/gate.cjs");
 
 /// A running server-everything; killed and reaped on drop.
@@ -23,13 +23,13 @@ pub(crate) struct Everything {
 }
 
 impl Everything {
-    /// Starts it in `mode`, `streamableHttp` or `sse`, on a port that the system chooses.
+    /// Starts it in `mode`, `streamableHttp` or `sse`, on a free port.
     pub(crate) fn start(servers: &Installed, mode: &'static str) -> Self {
         Self::spawn(servers, mode, 0, None).listening()
     }
 
-    /// Kills it and has another one in its place, as soon as that may listen: on a busy machine, it
-    /// takes longer to start than clients are made to wait for it.
+    /// Kills it and starts a replacement at once. The replacement is prepared before: on a busy
+    /// machine, its start takes longer than clients wait.
     pub(crate) fn restart(self, servers: &Installed) -> Self {
         let gate = tempfile::tempdir().expect("a temporary directory");
         let mut next = Self::spawn(servers, self.mode, self.port, Some(gate.path()));
@@ -39,7 +39,7 @@ impl Everything {
         next.listening()
     }
 
-    /// Returns its address.
+    /// Returns its URL.
     pub(crate) fn url(&self) -> String {
         let path = if self.mode == "sse" { "sse" } else { "mcp" };
         format!("http://127.0.0.1:{}/{path}", self.port)
@@ -65,7 +65,7 @@ impl Everything {
 
     /// Waits until it listens.
     fn listening(mut self) -> Self {
-        // It does not say which port it was given.
+        // It does not report its port.
         self.port = self.wait_until(|process| port_of(process.id()));
         self
     }
@@ -102,7 +102,7 @@ fn port_of(pid: u32) -> Option<u16> {
         .collect();
     ["tcp", "tcp6"].iter().find_map(|table| {
         let table = fs::read_to_string(format!("/proc/{pid}/net/{table}")).ok()?;
-        // Fields: number, local address, remote address, state, queues, timer, retries, user, timeout, inode.
+        // Fields: number, local, remote, state, queues, timer, retries, user, timeout, inode.
         table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()).find_map(|fields| {
             let is_it = fields.get(3) == Some(&LISTENING) && sockets.contains(*fields.get(9)?);
             let port = fields.get(1)?.rsplit(':').next()?;

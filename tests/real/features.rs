@@ -1,4 +1,4 @@
-//! server-everything over every transport: what each client gets, and others do not.
+//! server-everything over every transport: each client gets its own messages only.
 
 use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
@@ -12,10 +12,10 @@ use crate::{
     Installed, assert_all_well, everything::Everything, harness::daemon::Daemon, statuses,
 };
 
-/// A client: its program for a script, the era that it is to speak in, and the version of its SDK.
+/// A client: its program for a script, its era, and the version of its SDK.
 type Client = (fn(&Installed, &str) -> Command, &'static str, u8);
 
-/// Both SDKs, both versions of the TypeScript one, and both eras where one has them.
+/// Both SDKs, both versions of the TypeScript SDK, and both eras where supported.
 const CLIENTS: [Client; 5] = [
     (PYTHON, "legacy", 2),
     (PYTHON, "modern", 2),
@@ -28,7 +28,7 @@ const PYTHON: fn(&Installed, &str) -> Command = |all, script| all.python(&format
 const TYPESCRIPT: fn(&Installed, &str) -> Command =
     |all, script| all.typescript(&format!("{script}.mjs"));
 
-/// Those that have sessions: what a server tells and asks by itself is for one of these.
+/// Returns the clients with sessions, to which a server can send requests and notices.
 fn with_sessions() -> impl Iterator<Item = Client> {
     CLIENTS.into_iter().filter(|(_, era, _)| *era == "legacy")
 }
@@ -75,7 +75,7 @@ fn notices_reach_the_clients_that_asked_for_them_and_no_others() {
     }
 
     for status in statuses(&behind.metamcp) {
-        // The server still works on what was cancelled.
+        // The server still works on the cancelled calls.
         assert_eq!(status["in_flight"], 0, "{status:#}");
         assert_eq!(status["generation"], 1, "connected once: {status:#}");
     }
@@ -128,10 +128,10 @@ fn clients_go_on_without_noticing_that_an_upstream_was_killed_and_started_again(
     );
 }
 
-/// metamcp with server-everything behind it, once for each transport and called like it.
+/// metamcp with server-everything behind it, once per transport and named after it.
 struct Behind {
     metamcp: Daemon,
-    // After metamcp, which takes leave of them.
+    // Dropped after metamcp, which ends its sessions with them.
     _upstreams: [Everything; 2],
 }
 
@@ -148,7 +148,7 @@ impl Behind {
         Self { metamcp, _upstreams: upstreams }
     }
 
-    /// Runs a client at all transports at the same time.
+    /// Runs a client at all transports concurrently.
     fn with(&self, run: impl Fn(&str) + Sync) {
         let run = &run;
         thread::scope(|scope| {

@@ -1,6 +1,6 @@
-//! Real MCP servers behind metamcp, real clients in front of it.
+//! Real MCP servers behind metamcp, and real clients in front of it.
 //!
-//! `METAMCP_REAL_SERVERS` names the directory that `tests/real/install` filled; `tests/run real-servers` sees to both.
+//! `tests/real/install` fills the directory `METAMCP_REAL_SERVERS`. See `tests/run real-servers`.
 #![expect(
     clippy::disallowed_methods,
     reason = "starts the program it tests and the clients that talk to it"
@@ -40,7 +40,7 @@ const POLL: Duration = Duration::from_millis(20);
 #[test]
 fn ten_clients_of_each_sdk_share_one_process_per_server() {
     let servers = Installed::find();
-    // Connected before the first client: a list of all servers leaves out those that are late.
+    // Connected before the first client, because a list of all servers omits late ones.
     let metamcp = Daemon::with(servers.config_with("prewarm")).ready();
     let watch = watch(&metamcp);
 
@@ -78,7 +78,7 @@ fn one_server_looks_like_itself() {
     let servers = Installed::find();
     let metamcp = Daemon::with(servers.config()).ready();
 
-    // Slow calls whose answers differ: they cross each other if anything lets them.
+    // Slow calls with different answers, so that a mix-up is visible.
     let plan = json!({
         "clients": 10,
         "tools": ["echo", "get-sum"],
@@ -114,7 +114,7 @@ fn clients_of_the_first_protocol_version_are_served_over_http_with_sse() {
     });
     let url = metamcp.url("/servers/everything/sse");
     assert_all_well(servers.typescript("client.mjs"), &url, &plan, "sse");
-    // The other SDK forgets who wants progress when the answer comes in the same piece.
+    // The other SDK drops progress that arrives in one chunk with the answer.
     plan["progress"] = json!({
         "tool": "trigger-long-running-operation",
         "arguments": {"duration": 1, "steps": "{steps}"},
@@ -138,7 +138,7 @@ fn claude_code_is_connected() {
     }
 }
 
-/// Runs a client and holds that its report shows no error.
+/// Runs a client and asserts that its report has no error.
 #[track_caller]
 fn assert_all_well(client: Command, url: &str, plan: &Value, era: &str) {
     if let Err(report) = report_of(client, url, plan, era) {
@@ -146,7 +146,7 @@ fn assert_all_well(client: Command, url: &str, plan: &Value, era: &str) {
     }
 }
 
-/// Runs a client, and returns its report, or what is wrong with it.
+/// Runs a client, and returns its report, or its errors.
 fn report_of(mut client: Command, url: &str, plan: &Value, era: &str) -> Result<Value, String> {
     let mut plan = plan.clone();
     plan["era"] = era.into();
@@ -160,7 +160,7 @@ fn report_of(mut client: Command, url: &str, plan: &Value, era: &str) -> Result<
     if is_well { Ok(report) } else { Err(format!("{report:#}")) }
 }
 
-/// Returns what the service tells about each server.
+/// Returns the status of each server.
 fn statuses(metamcp: &Daemon) -> Vec<Value> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let status = runtime.expect("a runtime").block_on(metamcp.client("/status").get());
@@ -179,7 +179,7 @@ fn assert_stops_without_a_trace<'a>(
     assert!(left.is_empty(), "still running: {left:?}");
 }
 
-/// What `tests/real/install` has put in place.
+/// The directory filled by `tests/real/install`.
 struct Installed(PathBuf);
 
 impl Installed {
@@ -226,15 +226,15 @@ impl Installed {
         let mut client = Command::new(self.0.join(program));
         client.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/real").join(script));
         client.env("METAMCP_REAL_SERVERS", &self.0);
-        // The scripts are in the sources.
+        // No bytecode files in the source tree.
         client.env("PYTHONDONTWRITEBYTECODE", "1");
         client
     }
 
-    /// For each server the processes whose command line is about it.
+    /// Returns the processes of each server, found by their command line.
     ///
-    /// Only what metamcp itself has started: a server may start programs, and looks like itself
-    /// once more between fork and exec.
+    /// Only direct children of metamcp count: a server may start programs, which look like the
+    /// server between fork and exec.
     fn by_command_line(&self, seen: &BTreeMap<Process, Seen>) -> BTreeMap<String, Vec<Process>> {
         let about = |server: &Value| {
             let script = server["args"][0].as_str().filter(|argument| argument.ends_with(".js"));
@@ -251,7 +251,7 @@ impl Installed {
     }
 }
 
-/// Notes every process below that of the service, again and again, until told to stop.
+/// Records every descendant of the service until stopped.
 fn watch(metamcp: &Daemon) -> Watch {
     let root = metamcp.pid();
     let stop = Arc::new(AtomicBool::new(false));
@@ -273,24 +273,24 @@ struct Watch {
 }
 
 impl Watch {
-    /// Every process that was there at some time.
+    /// Returns every process that was seen.
     fn stop(self) -> BTreeMap<Process, Seen> {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().expect("the watch is well")
     }
 }
 
-/// A process for good: its number and when it started, since numbers come round again.
+/// A unique process: its id and start time, since ids are reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Process {
     pid: u32,
     started: u64,
 }
 
-/// What a process looked like.
+/// The recorded properties of a process.
 struct Seen {
     line: String,
-    /// metamcp itself has started it.
+    /// The process is a direct child of metamcp.
     is_child: bool,
 }
 
@@ -300,10 +300,10 @@ impl Process {
     }
 }
 
-/// The parent of a process and when it started; nothing for a process that has ended.
+/// Returns the parent of a process and its start time; `None` if it has ended.
 fn stat(pid: u32) -> Option<(u32, u64)> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name, in parentheses, may hold anything; the fields after it cannot.
+    // The name in parentheses may contain anything; the fields after it cannot.
     let fields: Vec<_> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let is_zombie = fields[0] == "Z";
     if is_zombie { None } else { Some((fields[1].parse().ok()?, fields[19].parse().ok()?)) }
@@ -329,7 +329,7 @@ fn descendants(root: u32) -> BTreeMap<Process, Seen> {
     let described = tree.into_iter().filter_map(|pid| {
         let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
         let line = String::from_utf8_lossy(&line).replace('\0', " ");
-        // Between fork and exec a child still looks like metamcp itself.
+        // Between fork and exec, a child still looks like metamcp.
         let is_server = !line.contains(env!("CARGO_BIN_EXE_metamcp"));
         let (parent, started) = all[&pid];
         is_server.then_some((Process { pid, started }, Seen { line, is_child: parent == root }))

@@ -1,4 +1,4 @@
-//! Pages in a real browser that are clients.
+//! Web pages in a real browser as clients.
 
 use std::process::{Command, Stdio};
 
@@ -8,7 +8,7 @@ use super::{Installed, harness::daemon::Daemon};
 
 const TOKEN: &str = "0123456789abcdef";
 
-/// Has a page at `origin` list the tools and call one.
+/// Lets a page at `origin` list the tools and call one.
 fn page(servers: &Installed, metamcp: &Daemon, origin: &str, token: &str) -> Value {
     let mut page = servers.typescript("page.mjs");
     let url = metamcp.url("/");
@@ -52,7 +52,7 @@ fn apps_of_several_servers_open_in_a_host_and_call_the_tools_of_their_own() {
             "[servers.{name}]\ncommand = {node:?}\nargs = [{package:?}, \"--stdio\"]\nstart = \"prewarm\"\n"
         )
     };
-    // The first two have a page of the same URI.
+    // The first two have a page with the same URI.
     let config: String =
         ["basic-react", "basic-vanillajs", "debug"].iter().map(|name| server(name)).collect();
     let listen = "[listen]\nallowed_origins = [\"http://chat.example\"]\n";
@@ -75,7 +75,7 @@ fn apps_of_several_servers_open_in_a_host_and_call_the_tools_of_their_own() {
     let of = |at: usize, member: &str| shown["pages"][at][member].clone();
     assert_eq!(of(0, "uri"), "ui://basic-react/get-time/mcp-app.html");
     assert_eq!(of(1, "uri"), "ui://basic-vanillajs/get-time/mcp-app.html");
-    // Each page is that of its server, and not of the one that has the same URI.
+    // Each page is that of its own server, even with equal URIs.
     assert_eq!([0, 1, 2].map(|at| of(at, "found")), [true, true, true], "{shown}");
     let calls = of(2, "calls");
     let has_called = |tool: &str| calls.as_array().is_some_and(|all| all.contains(&json!(tool)));

@@ -1,8 +1,8 @@
-//! Every command, as somebody sees it who types it into a terminal: in tmux, against the real service with
-//! real servers behind it.
+//! The screens of every command as a user sees them: in tmux, with the real service and real
+//! servers.
 //!
-//! A screen is what a terminal of 120 columns shows when the command has ended, with its exit code. What
-//! is another at every run (process ids, times, sizes, places) is written as a word instead.
+//! A screen is the content of a terminal of 120 columns when the command has ended, with its exit
+//! code. Variable parts (process ids, times, sizes, paths) are replaced by words.
 
 use std::{
     path::PathBuf,
@@ -17,10 +17,10 @@ use regex::Regex;
 use super::{Installed, POLL, harness::daemon::Daemon};
 use crate::harness::daemon::PROGRAM;
 
-/// How long a command may take. Far more than any does.
+/// The time limit of a command, far above the usual duration.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A terminal, in which one command runs at a time.
+/// A terminal that runs one command at a time.
 struct Terminal {
     directory: tempfile::TempDir,
     socket: PathBuf,
@@ -42,7 +42,7 @@ impl Terminal {
             (port, "PORT"),
         ];
         let terminal = Self { directory, socket, places };
-        // Its screen is kept when a command has ended, without a line of tmux that says so.
+        // The screen remains after a command has ended, without tmux's own message.
         let set = |name, value| ["set-option", "-g", name, value, ";"];
         let options = [set("remain-on-exit", "on"), set("remain-on-exit-format", "")].concat();
         let session = ["new-session", "-d", "-x", "120", "-y", "60", "-s", "one", "true"];
@@ -57,7 +57,7 @@ impl Terminal {
 
     fn tmux(&self) -> Command {
         let mut tmux = Command::new("tmux");
-        // Whatever the locale of whoever runs the tests.
+        // Independent of the user's locale.
         tmux.env("LC_ALL", "C.UTF-8").args(["-u", "-f", "/dev/null", "-S"]);
         tmux.arg(self.directory.path().join("tmux"));
         tmux
@@ -71,7 +71,7 @@ impl Terminal {
         text
     }
 
-    /// Runs a command line of a shell in which `metamcp` is ours, and returns its screen.
+    /// Runs a shell command line with the tested `metamcp`, and returns the screen.
     fn show(&self, line: &str) -> String {
         let typed = line.replace("SERVICE", &self.service());
         let program = PathBuf::from(PROGRAM);
@@ -104,7 +104,7 @@ impl Terminal {
                 (r"(?m) +\d+ +\d{2,}$", "  COUNT  PID"),
                 (r"\bpid \d+", "pid PID"),
                 (r"\bup \d+ s", "up TIME"),
-                // A column is as wide as what is in it.
+                // The width of a column depends on its content.
                 (r"\bHEARD +", "HEARD  "),
                 (r"\b\d+ s ago +", "TIME ago  "),
                 (r" +\d+(\.\d+)? ?(KiB|MiB|GiB|ms)\b", " SIZE"),

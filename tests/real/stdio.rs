@@ -1,4 +1,4 @@
-//! Real clients that start `metamcp stdio` and know nothing of a service, which is restarted under them.
+//! Real clients that start `metamcp stdio`, while the service is restarted.
 
 use std::{
     io::{BufRead as _, BufReader, Write as _},

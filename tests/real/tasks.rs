@@ -1,4 +1,4 @@
-//! Real clients of both eras, and tasks of servers of both eras.
+//! Real clients of both eras with tasks of servers of both eras.
 
 use std::{process::Command, thread};
 
@@ -9,7 +9,7 @@ use crate::{
     harness::{daemon::Daemon, fake::Fakes},
 };
 
-/// A client that has tasks.
+/// A client with support for tasks.
 type Client = (&'static str, fn(&Installed) -> Command);
 
 const CLIENTS: [Client; 2] = [
@@ -58,7 +58,7 @@ fn every_client_that_has_tasks_has_them_at_servers_of_both_eras() {
     assert_eq!(outcomes.len(), 4);
 }
 
-/// Runs a client; returns whether all was well, and what it reports.
+/// Runs a client; returns whether it succeeded, and its report.
 fn outcome(mut client: Command, url: &str, plan: &Value) -> (bool, String) {
     let output = client.args([url, &plan.to_string()]).output().expect("the client starts");
     let told = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));

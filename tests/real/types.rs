@@ -1,4 +1,4 @@
-//! The declarations of tools, compiled by the real compiler.
+//! The generated declarations of tools, compiled by the real compiler.
 
 use std::{fs, path::Path, process::Command};
 
@@ -10,7 +10,7 @@ use crate::{
     harness::daemon::{self, Daemon},
 };
 
-/// Compiles files of a directory, and returns what the compiler complains about.
+/// Compiles files of a directory, and returns the compiler errors.
 fn complaints(servers: &Installed, directory: &Path, files: &[&str]) -> Vec<String> {
     let mut tsc = Command::new(servers.0.join("node"));
     tsc.arg(servers.0.join("npm/node_modules/typescript/bin/tsc"));
@@ -139,7 +139,7 @@ fn whatever_servers_say_the_compiler_takes_it() {
         .enumerate()
         .map(|(n, schema)| Tool {
             server: "nasty".to_owned(),
-            // All of them are called the same.
+            // All tools have colliding names.
             name: "-".repeat(n),
             description: Some("@ts-expect-error */ `\u{2028}".to_owned()),
             input: Some(schema.clone()),

@@ -1,6 +1,6 @@
-//! The ranking does not get worse: floors for what it finds in this project's own golden set.
+//! The regression test of the ranking: minimum scores on this project's golden set.
 //!
-//! `README.md` beside this file says how the set was made and what was measured.
+//! `README.md` in this directory describes the set and the measurements.
 
 use std::path::Path;
 

@@ -1,11 +1,11 @@
-//! How well a search ranks: graded requests over a set of tools, and the usual figures.
+//! The scores of a search ranking: graded requests over a set of tools.
 
 use std::{collections::BTreeMap, fmt, path::Path, sync::Arc};
 
 use metamcp::search::{AnalyzedServer, RankingStrategy, SearchIndex, SearchQuery, Thesaurus};
 use serde_json::Value;
 
-/// How many results are looked at.
+/// The number of results that count.
 const DEPTH: usize = 10;
 
 /// Tools of several servers.
@@ -19,23 +19,23 @@ pub(crate) struct Tools {
 /// A request with the tools that answer it.
 pub(crate) struct Request {
     pub(crate) text: String,
-    /// How well a tool answers it, by `server/tool`.
+    /// The grade of each relevant tool, by `server/tool`.
     relevant: BTreeMap<String, f64>,
 }
 
-/// Figures averaged over requests.
+/// The scores, averaged over requests.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Figures {
-    /// Which part of the relevant tools is among the first 1, 3, 5 and 10.
+    /// The recall: the share of the relevant tools among the first 1, 3, 5 and 10.
     pub(crate) recall: [f64; 4],
-    /// One by the place of the first relevant tool.
+    /// The reciprocal of the rank of the first relevant tool.
     pub(crate) reciprocal_rank: f64,
-    /// The gain of the first ten, discounted by their place, beside the best possible one.
+    /// The discounted gain of the first ten, relative to the best possible one.
     pub(crate) gain: f64,
 }
 
 impl Tools {
-    /// Reads tools: an array of definitions, each with the name of its `server`.
+    /// Reads tools from an array of definitions, each with the name of its `server`.
     pub(crate) fn read(path: &Path) -> Self {
         let mut this = Self { servers: Vec::new(), paths: Vec::new() };
         for tool in array(path) {
@@ -53,7 +53,7 @@ impl Tools {
         this
     }
 
-    /// Puts them into an index.
+    /// Builds an index of the tools.
     pub(crate) fn index(&self) -> SearchIndex {
         let analyzed = |(server, tools): &(String, Vec<String>)| {
             Arc::new(AnalyzedServer::of(server, "", tools.iter().map(String::as_str)))
@@ -62,7 +62,7 @@ impl Tools {
         SearchIndex::new(&servers, &Thesaurus::embedded())
     }
 
-    /// Searches for each request and compares what is found with what answers it.
+    /// Searches for each request and compares the results with its relevant tools.
     pub(crate) fn score(&self, requests: &[Request], strategy: RankingStrategy) -> Figures {
         let index = self.index();
         let mut sum = Figures::default();
@@ -86,7 +86,7 @@ impl Tools {
 }
 
 impl Request {
-    /// Reads requests: an array of objects with `query` and `relevant`.
+    /// Reads requests from an array of objects with `query` and `relevant`.
     pub(crate) fn read_all(path: &Path) -> Vec<Self> {
         let grade = |(path, grade): (&String, &Value)| {
             (path.clone(), grade.as_f64().expect("a grade is a number"))
@@ -100,7 +100,7 @@ impl Request {
 }
 
 impl Figures {
-    /// Adds one request, by the grades of what was found for it.
+    /// Adds the scores of one request, from the grades of its results.
     fn add(&mut self, found: &[f64], relevant: &BTreeMap<String, f64>) {
         let count = |n: usize| found.iter().take(n).filter(|&&grade| grade > 0.0).count();
         for (sum, n) in self.recall.iter_mut().zip([1, 3, 5, 10]) {

@@ -131,7 +131,7 @@ fn a_new_service_is_told_what_the_old_one_knew_and_the_client_hears_nothing_of_i
 }
 
 #[test]
-fn what_the_service_has_not_read_is_sent_again_in_its_order() {
+fn the_relay_resends_unread_messages_to_a_restarted_service_in_order() {
     let mut between = Between::greeted();
     between.ask(1, "tools/call");
     between.client(&json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" }));
@@ -167,7 +167,7 @@ fn after_a_crash_what_only_reads_is_asked_again_and_a_call_is_not() {
 }
 
 #[test]
-fn what_was_read_and_not_answered_is_of_unknown_outcome_also_when_the_service_says_goodbye() {
+fn a_read_but_unanswered_request_has_an_unknown_outcome_even_after_an_orderly_restart() {
     let mut between = Between::greeted();
     between.ask(1, "tools/call");
     between.restart(Some(3));
@@ -175,7 +175,7 @@ fn what_was_read_and_not_answered_is_of_unknown_outcome_also_when_the_service_sa
 }
 
 #[test]
-fn a_question_of_a_server_that_is_gone_is_taken_back_and_its_answer_reaches_nobody() {
+fn the_relay_cancels_a_question_of_a_lost_server_and_drops_its_late_answer() {
     let mut between = Between::greeted();
     let question = json!({ "jsonrpc": "2.0", "id": 1, "method": "roots/list" });
     let answer = |id: u64| json!({ "jsonrpc": "2.0", "id": id, "result": { "roots": [] } });
@@ -295,7 +295,7 @@ fn more_than_may_wait_is_refused_at_once_and_memory_is_bounded() {
 }
 
 #[test]
-fn a_batch_is_answered_as_one_also_when_nobody_knows_what_became_of_it() {
+fn a_batch_with_unknown_outcome_is_answered_as_one_batch() {
     let mut between = Between::greeted();
     let batch = |method: &str| {
         json!([

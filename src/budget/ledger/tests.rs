@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 
 impl AccountLedger<u32> {
-    /// Has an asker wait, and returns what is decided then.
+    /// Queues an asker and returns the decisions.
     fn ask(
         &mut self,
         asker: u32,
@@ -82,7 +82,7 @@ fn an_account_that_has_much_leaves_a_part_to_those_that_have_little() {
 }
 
 #[test]
-fn an_asker_whose_account_has_much_holds_up_no_other() {
+fn a_waiter_of_an_account_with_a_large_share_does_not_delay_other_accounts() {
     let mut ledger = AccountLedger::new(100);
     assert!(ledger.take(GREEDY, 70));
     assert_eq!(ledger.ask(5, GREEDY, 40, 0), [], "there would be no room without others either");
@@ -136,8 +136,8 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// Parties that hold bytes and wait for more never wait for each other: as long as one waits,
-    /// another one that does not wait holds bytes. When those have given theirs back, all waits are over.
+    /// Parties that hold bytes and wait for more never deadlock: while one waits, another that does
+    /// not wait holds bytes. When those are given back, all waits end.
     #[test]
     fn whatever_parties_do_no_wait_is_for_ever_and_all_is_given_back(
         steps in prop::collection::vec((0..6_usize, step()), 0..80)
@@ -148,11 +148,11 @@ proptest! {
         let drive = |steps: &[(usize, Step)], ledger: &mut AccountLedger<u32>, held: &mut [usize; 6], waits: &mut [bool; 6]| {
             for (party, step) in steps {
                 let asker = u32::try_from(*party).expect("small");
-                // Two of them are of one account, and two of none.
+                // Two parties share each account, and two have none.
                 let account = [None, GREEDY, MODEST][*party % 3];
                 let decisions = match step {
                     Step::Resize(max) => ledger.resize(*max),
-                    // One that waits does nothing else.
+                    // A waiting party does nothing else.
                     _ if waits[*party] => continue,
                     Step::Take(wanted) => {
                         if ledger.take(account, *wanted) {

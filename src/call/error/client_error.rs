@@ -76,6 +76,7 @@ impl CallError {
 
     /// Returns a hint for the caller.
     pub fn hint(&self) -> String {
+        // Longer than 60 lines: one `match` over all variants.
         match self {
             Self::Unqualified { similar, .. } | Self::UnknownServer { similar, .. } => {
                 match similar.first() {

@@ -63,7 +63,7 @@ fn read_back(bytes: &[u8]) -> Result<KnownLists, CacheFileError> {
 }
 
 #[test]
-fn what_was_written_is_read_byte_for_byte() {
+fn a_written_catalog_file_is_read_back_byte_for_byte() {
     let found = read_back(&file()).expect("ours");
     for list in LISTS {
         assert_eq!(found.reading(list), known().reading(list), "{list:?}");
@@ -105,7 +105,7 @@ fn when_it_was_read_makes_it_no_other_and_a_definition_does() {
 }
 
 #[test]
-fn what_is_of_another_declaration_or_format_is_left_alone() {
+fn a_cache_file_of_another_declaration_or_format_is_left_alone() {
     let of_another = read(&name("git"), CatalogDigest::of(b"b"), &file());
     assert_eq!(of_another.map(drop), Err(CacheFileError::Foreign));
     let newer = format!("{{\"format\":{},\"all\":\"else\"}}\nbinary", FORMAT + 1);
@@ -122,7 +122,7 @@ fn a_part_of_a_file_is_none() {
 }
 
 #[test]
-fn what_a_client_would_choke_on_is_not_believed_with_the_right_checksum_either() {
+fn an_invalid_cache_file_is_rejected_even_if_its_checksum_is_right() {
     let tool = r#"{"name":"a","inputSchema":{"type":"object"}}"#;
     let good = format!(r#"{{"tools":[{tool}]}}"#);
     read_back(&file_of(&good)).expect("it is as we write it");

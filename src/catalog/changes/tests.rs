@@ -151,7 +151,7 @@ async fn clients_hear_of_a_change_once_and_of_no_change_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_is_read_again_when_it_is_not_good_any_more_and_nobody_says_when_it_changes() {
+async fn an_expired_list_is_read_again_if_its_server_does_not_announce_changes() {
     for (manner, n_reads) in [(ServerBehaviour::Good, 0), (ServerBehaviour::Modern, 1)] {
         let rig = Rig::new();
         rig.server("a").set_behaviour(manner);
@@ -227,7 +227,7 @@ async fn changes_of_several_servers_are_one_for_who_sees_them_merged() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_nobody_has_seen_cannot_be_compared_but_the_next_time() {
+async fn a_client_is_notified_of_a_list_it_never_read_the_first_time_and_then_only_of_changes() {
     let rig = Rig::new();
     let mut client = rig.client(ServerScope::One(ServerName::new("a").expect("a name")));
     rig.connect("a").await;

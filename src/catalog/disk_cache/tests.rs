@@ -66,7 +66,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn what_is_kept_is_there_for_us_alone_and_no_draft_is_left() {
+fn a_cache_file_is_private_to_its_owner_and_its_draft_is_removed() {
     let rig = Rig::new();
     assert!(rig.read().is_none());
     let digest = rig.write(&known("x")).expect("written");
@@ -101,7 +101,7 @@ fn a_file_is_written_again_only_if_a_definition_is_another_one() {
 }
 
 #[test]
-fn what_is_no_file_of_ours_is_not_read_and_waits_for_nobody() {
+fn a_cache_path_that_is_not_a_private_regular_file_is_not_read_and_does_not_block() {
     let rig = Rig::new();
     rig.write(&known("x")).expect("written");
     let elsewhere = rig.directory.path().join("elsewhere");
@@ -165,7 +165,7 @@ fn a_directory_that_cannot_be_made_costs_nothing_but_the_cache() {
 }
 
 #[test]
-fn a_draft_that_nobody_finishes_is_removed_and_one_that_is_young_is_not() {
+fn the_disk_cache_removes_an_abandoned_draft_and_keeps_a_recent_one() {
     let rig = Rig::new();
     rig.write(&known("x")).expect("written");
     let drafts = ["67e5504410b1426f9247bb680e5fe0c8", "67e5504410b1426f9247bb680e5fe0c9"];

@@ -1,4 +1,4 @@
-//! What is known of servers that come and go, and of those that do not run, in virtual time.
+//! Tests of the cached lists of servers that connect, disconnect or do not run, in virtual time.
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ use crate::{
 const LIMITS: ConnectionLimits =
     ConnectionLimits { silence: defaults::REQUEST_TIMEOUT, total: defaults::MAX_TOTAL_TIMEOUT };
 
-/// The servers `a` and `b`, and a service in front of them that keeps what it knows.
+/// The servers `a` and `b`, and a service in front of them with a disk cache.
 struct Rig {
     catalog: Arc<Catalog>,
     pool: Arc<Pool>,
@@ -75,7 +75,7 @@ impl Rig {
         Self { catalog, pool, servers, config, told, stop, tasks, directory }
     }
 
-    /// Stops the service, ends its servers, and starts another one like it.
+    /// Stops the service and its servers, and starts a new one with the same cache.
     async fn restart(mut self) -> Self {
         self.stop.cancel();
         while let Some(ended) = self.tasks.join_next().await {
@@ -98,14 +98,14 @@ impl Rig {
         ["a", "b"].map(|name| self.server(name).n_launches()).into_iter().sum()
     }
 
-    /// Uses `a`, as a client of its own path does.
+    /// Connects `a`, as a client of its own path does.
     async fn connect(&self) {
         let until = Instant::now() + LIMITS.silence;
         drop(self.slot("a").lease(None, until).await.expect("a connection"));
         settle().await;
     }
 
-    /// Returns the merged tools, `a`'s and `b`'s.
+    /// Returns the merged tools of `a` and `b`.
     async fn tools(&self) -> Vec<(String, Vec<String>)> {
         let all = self.catalog.all(ListKind::Tools, None, LIMITS).await;
         let names = |listing: &Listing| listing.iter().map(|tool| tool.key.clone()).collect();
@@ -120,7 +120,7 @@ impl Rig {
         self.snapshot().await.server(server).map(|server| server.source)
     }
 
-    /// Returns how often clients were told that the tools of `a` have changed.
+    /// Returns the number of notices that the tools of `a` have changed.
     fn n_told(&mut self) -> usize {
         let mut n_told = 0;
         while self.told.try_recv().is_ok() {
@@ -142,12 +142,12 @@ fn named(tool: &str) -> Value {
     json!({ "name": tool, "inputSchema": { "type": "object" } })
 }
 
-/// Tells one version of a file from another.
+/// Returns a number that differs between versions of a file.
 fn version(path: &Path) -> u64 {
     std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(path).expect("it is there"))
 }
 
-/// Longer than all that is held back.
+/// Sleeps longer than anything is held back.
 async fn settle() {
     time::sleep(4 * defaults::CACHE_WRITE_WINDOW).await;
 }
@@ -173,8 +173,8 @@ async fn after_a_restart_everything_is_there_and_nothing_runs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_connected_just_before_a_stop_is_known_after_it() {
-    // Who has its turn first at a stop is left to chance.
+async fn a_server_connected_just_before_a_stop_is_cached_for_the_next_start() {
+    // The order of the tasks at a stop is random.
     for _ in 0..20 {
         let rig = Rig::new().await;
         let until = Instant::now() + LIMITS.silence;
@@ -233,7 +233,7 @@ async fn a_server_that_was_put_away_keeps_its_tools_and_is_asked_when_it_comes_a
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_known_is_learned_all_at_once_and_who_fails_is_named() {
+async fn learning_reads_all_unknown_servers_together_and_names_the_failed_ones() {
     let rig = Rig::new().await;
     rig.server("b").set_behaviour(ServerBehaviour::Missing);
     let left_out = rig.catalog.learn(LIMITS, None).await;
@@ -260,7 +260,7 @@ async fn a_server_that_starts_is_waited_for_longer_by_a_search_that_is_about_it(
     let left_out = rig.catalog.learn(LIMITS, words("draw a map").as_ref()).await;
     assert_eq!(left_out[0].read_for, Some(defaults::LIST_PATIENCE), "{left_out:?}");
     assert_eq!(start.elapsed(), defaults::LIST_PATIENCE);
-    // Who has waited in vain is not held up again by others.
+    // A caller that has waited in vain does not wait again.
     assert_eq!(rig.catalog.learn(LIMITS, words("draw a map").as_ref()).await.len(), 1);
     assert_eq!(start.elapsed(), defaults::LIST_PATIENCE);
 
@@ -290,7 +290,7 @@ async fn a_list_is_read_on_demand_and_what_was_known_survives_a_failure() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_changes_makes_one_new_generation_whoever_listens() {
+async fn a_changed_list_makes_one_new_generation_for_all_listeners() {
     let rig = Rig::new().await;
     rig.tools().await;
     let before = rig.snapshot().await.generation;
@@ -307,7 +307,7 @@ async fn a_list_that_changes_makes_one_new_generation_whoever_listens() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_asks_while_a_snapshot_is_made_waits_for_the_change_before() {
+async fn a_caller_that_asks_while_a_snapshot_is_made_sees_the_preceding_change() {
     let rig = Rig::new().await;
     rig.tools().await;
     for n in 0..20 {
@@ -322,7 +322,7 @@ async fn who_asks_while_a_snapshot_is_made_waits_for_the_change_before() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_nobody_asked_for_says_nothing_for_or_against_a_server() {
+async fn a_list_read_on_connecting_does_not_change_the_failure_count_of_its_server() {
     let rig = Rig::new().await;
     rig.tools().await;
     let failures = |rig: &Rig| rig.slot("a").gate().snapshot().failures;
@@ -424,7 +424,7 @@ async fn a_server_that_is_declared_another_way_is_not_shown_with_old_tools() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_whose_server_tells_no_changes_is_read_again_when_it_is_used_and_old() {
+async fn an_old_list_of_a_server_without_change_notifications_is_read_again_on_use() {
     let rig =
         Rig::with(|server| server.lifecycle = LifecycleConfig::KeepAlive { idle_timeout: None })
             .await;

@@ -1,11 +1,11 @@
-//! One snapshot after the other.
+//! Tests of successive snapshots.
 
 use super::*;
 use crate::{protocol::list_page::ListPage, search::RankingStrategy};
 
 const NOW: SystemTime = SystemTime::UNIX_EPOCH;
 
-/// Nobody makes vectors.
+/// A source without vectors.
 struct NoVectors;
 
 impl SnapshotVectors for NoVectors {
@@ -18,7 +18,7 @@ impl SnapshotVectors for NoVectors {
     }
 }
 
-/// What is known, and the snapshots that are made of it.
+/// The known lists, and the snapshots made from them.
 struct Rig {
     known: BTreeMap<ServerName, KnownLists>,
     snapshot: CatalogSnapshot,
@@ -32,7 +32,7 @@ impl Rig {
         Self { known: BTreeMap::new(), snapshot, vocabulary }
     }
 
-    /// Takes tools of a server to the known, each with a description.
+    /// Records the tools of a server, each with a description.
     fn learn(&mut self, server: &str, tools: &[(&str, &str)]) -> u64 {
         self.learn_with(server, tools, None)
     }
@@ -142,7 +142,7 @@ fn a_server_from_the_disk_is_confirmed_without_a_new_generation() {
 }
 
 #[test]
-fn what_a_snapshot_shows_and_finds_fits_together_and_stays_so() {
+fn the_contents_and_the_index_of_a_snapshot_agree_and_do_not_change() {
     let mut rig = Rig::new();
     rig.learn("b", &[("open", "opens a window"), ("shut", "shuts a window")]);
     rig.learn("a", &[("read", "reads a book")]);
@@ -165,7 +165,7 @@ fn what_a_snapshot_shows_and_finds_fits_together_and_stays_so() {
 }
 
 #[test]
-fn what_is_not_another_one_is_not_analysed_again() {
+fn an_unchanged_list_is_not_analysed_again() {
     let mut rig = Rig::new();
     rig.learn("a", &[("x", "")]);
     rig.learn("b", &[("x", "")]);

@@ -51,7 +51,7 @@ async fn a_child_that_ignores_sigterm_is_killed() {
 }
 
 #[tokio::test]
-async fn what_a_child_started_ends_with_it() {
+async fn a_grandchild_ends_with_the_child_that_started_it() {
     let (child, pipes) = Child::spawn(&shell("sleep 600 & echo $!; exit 0")).expect("starts");
     let grandchild = first_line(pipes.stdout).await;
     assert!(is_alive(&grandchild));
@@ -65,7 +65,7 @@ async fn what_a_child_started_ends_with_it() {
 const DAEMON: &str = r#"setsid --fork sh -c 'trap "" TERM; echo $$; exec sleep 600'"#;
 
 #[tokio::test]
-async fn what_left_the_group_ends_with_the_child() {
+async fn a_daemon_that_left_the_process_group_ends_with_the_child() {
     let (child, pipes) = Child::spawn(&shell(&format!("{DAEMON}; cat"))).expect("starts");
     let (group, daemon) = (child.group, first_line(pipes.stdout).await);
     let stat = std::fs::read_to_string(format!("/proc/{daemon}/stat")).expect("it runs");
@@ -79,7 +79,7 @@ async fn what_left_the_group_ends_with_the_child() {
 }
 
 #[tokio::test]
-async fn what_a_child_left_behind_that_ended_by_itself_ends_too() {
+async fn a_daemon_of_a_child_that_exited_by_itself_is_terminated() {
     let (mut child, pipes) = Child::spawn(&shell(&format!("{DAEMON}; exit 1"))).expect("starts");
     let daemon = first_line(pipes.stdout).await;
     child.wait().await;
@@ -108,7 +108,7 @@ async fn the_daemon_of_another_child_is_left_alone() {
 }
 
 #[tokio::test]
-async fn a_process_without_an_environment_holds_nobody_up() {
+async fn a_process_with_an_empty_environment_does_not_delay_a_termination() {
     let (other, pipes) =
         Child::spawn(&shell("setsid --fork env -i sh -c 'echo $$; read x' <&0; cat"))
             .expect("starts");
@@ -121,7 +121,7 @@ async fn a_process_without_an_environment_holds_nobody_up() {
 }
 
 #[tokio::test]
-async fn what_a_daemon_starts_while_it_is_seen_off_is_not_left() {
+async fn a_process_that_a_daemon_starts_during_termination_does_not_survive() {
     let script =
         r#"setsid --fork sh -c 'trap "" TERM; echo $$; while :; do sleep 0.01 & sleep 0.01; done'"#;
     let (child, pipes) = Child::spawn(&shell(&format!("{script}; cat"))).expect("starts");
@@ -157,7 +157,7 @@ async fn a_child_inherits_no_variable_that_is_not_on_the_list() {
 }
 
 #[tokio::test]
-async fn of_a_long_output_the_end_is_returned() {
+async fn a_long_output_is_returned_as_its_last_bytes() {
     let script = "i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i+1)); done; echo end";
     let output = Child::output(&shell(script), 1000).await.expect("it ends");
     assert!(output.ends_with("line 19999\nend\n"), "{output}");

@@ -18,7 +18,7 @@ fn unit(socket: &Path) -> UnitServer {
 }
 
 #[tokio::test]
-async fn what_is_written_goes_both_ways_and_each_end_ends_one_of_them() {
+async fn a_unit_socket_carries_both_directions_and_each_end_closes_one_direction() {
     let directory = tempfile::tempdir().expect("a directory");
     let socket = directory.path().join("test.sock");
     let listener = UnixListener::bind(&socket).expect("listens");
@@ -132,7 +132,7 @@ async fn a_socket_at_which_many_wait_may_have_room_a_moment_later() {
 }
 
 #[test]
-fn what_somebody_has_to_change_first_does_not_pass() {
+fn a_connect_error_that_the_operator_must_fix_is_not_transient() {
     use io::ErrorKind::{ConnectionRefused, NotFound, OutOfMemory, PermissionDenied, WouldBlock};
     let unit = unit(Path::new("/run/test.sock"));
     for (kind, may_pass) in [

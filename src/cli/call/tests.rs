@@ -115,7 +115,7 @@ fn a_list_takes_a_key_again_and_dots_lead_inside() {
 }
 
 #[test]
-fn what_makes_no_sense_is_named_with_what_was_meant() {
+fn an_invalid_call_argument_is_reported_with_the_likely_intention() {
     let wrong = |given: &[&str]| arguments(given).expect_err("it is wrong");
     let all = [
         &["--nmae", "x"][..],
@@ -158,7 +158,7 @@ fn what_makes_no_sense_is_named_with_what_was_meant() {
 }
 
 #[test]
-fn what_the_tool_has_an_argument_for_is_the_tools_and_the_rest_is_ours() {
+fn an_option_that_the_tool_declares_goes_to_the_tool_and_any_other_goes_to_the_cli() {
     let mut ours = Options::default();
     let given = words(&["--dry-run", "--json", "--fields", "a,b", "--fields=c", "--timeout", "5s"]);
     let read_words = read(&given, &schema(), &mut ours).expect("they are understood");

@@ -585,7 +585,7 @@ fn values_of_env_and_headers_are_masked_wherever_the_mistake_is() {
 }
 
 #[test]
-fn what_can_never_work_is_refused() {
+fn a_configuration_that_can_never_work_is_refused() {
     for text in [
         "[servers.a]\nurl = \"http://x:99999/\"\n",
         "[servers.a]\ncommand = \"a\\u0000b\"\n",

@@ -31,7 +31,7 @@ fn it_is_a_schema_and_says_all_of_every_key() {
     insta::assert_snapshot!(format!("{:#}", schema["properties"]["pool"]["properties"]["size"]), @r#"
     {
       "default": 20,
-      "description": "How many connections to servers there may be.",
+      "description": "The largest number of connections to servers.",
       "maximum": 1024,
       "minimum": 1,
       "type": "integer"

@@ -164,7 +164,7 @@ fn two_servers_that_are_the_same_variable_are_told() {
 }
 
 #[test]
-fn variables_that_may_be_somebody_elses_are_only_told() {
+fn an_unknown_variable_is_reported_and_a_variable_of_other_software_is_ignored() {
     let variables = [
         ("METAMCP_FOO", "1"),
         ("METAMCP_SOCKET", "/x"),
@@ -210,7 +210,7 @@ fn no_value_of_a_secret_is_shown() {
 }
 
 #[test]
-fn what_holds_is_told_with_where_it_was_said() {
+fn each_effective_setting_is_listed_with_its_source() {
     let file = "[servers.git]\ncommand = \"x\"\nenv = { TOKEN = \"hunter2\", REF = \"env:R\" }\n";
     let variables = [("METAMCP_POOL_SIZE", "30"), ("METAMCP_SERVICE_MAX_TOTAL_TIMEOUT", "30s")];
     let loaded = good(&sources(file, &variables, &[("--stateless", "listen.session", "off")]));

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_declared_counts_whatever_is_known() {
+    fn a_declared_era_takes_precedence_over_the_cached_era() {
         let mut book = Book::new();
         book.connected(EraFinding::Modern, Duration::ZERO);
         for (choice, opening) in [

@@ -23,6 +23,7 @@ use crate::{
     backoff::Backoff,
     child::{ChildProgram, HostLauncher, LaunchSite, Launcher, UnitServer},
     config::{EraChoice, LifecycleConfig, SecretValue, ServerConfig, TransportConfig, defaults},
+    error_report::chain,
     name::ServerName,
     redact::Redactor,
 };
@@ -125,7 +126,7 @@ impl Dialer {
             if !may_return || patience.ends < Instant::now() + pause {
                 return Err(error);
             }
-            tracing::debug!(mcp_server = %server, %error, "upstream is not there yet");
+            tracing::debug!(mcp_server = %server, error = chain(&error), "upstream is not there yet");
             (patience.absent)(&error);
             tokio::select! {
                 () = closing.cancelled() => return Err(error),

@@ -107,7 +107,7 @@ async fn a_server_that_starts_slowly_is_of_the_era_that_it_answers_in() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_declared_is_not_tried_otherwise() {
+async fn a_server_with_a_declared_era_is_not_tried_in_the_other_era() {
     for (manner, era, code) in [
         (ServerBehaviour::Modern, EraChoice::Legacy, "HANDSHAKE_REFUSED"),
         (ServerBehaviour::Good, EraChoice::Modern, "HANDSHAKE_UNUSABLE"),

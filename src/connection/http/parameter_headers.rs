@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_whose_marks_are_wrong_is_left_out_alone() {
+    fn a_tool_with_wrong_header_marks_is_the_only_one_left_out() {
         let (marks, kept) = Marks::read(PAGE);
         assert_eq!(marks.refused.len(), 1);
         assert_eq!(marks.refused[0].0, "c");

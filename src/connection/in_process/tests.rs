@@ -145,7 +145,7 @@ async fn a_client_that_is_asked_has_longer_than_a_server_may_be_silent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_server_asks_while_we_ask_it_something_is_for_its_client() {
+async fn a_server_question_during_internal_requests_goes_to_the_waiting_client_call() {
     let servers = InProcessLauncher::new();
     let (dialer, mut announced) = servers.dialer();
     let (name, closing) = (ServerName::new("test").expect("a name"), CancellationToken::new());

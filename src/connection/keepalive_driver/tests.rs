@@ -60,7 +60,7 @@ async fn a_child_that_is_to_be_there_and_hangs_is_closed_after_three_pings() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_that_nobody_needs_is_never_pinged() {
+async fn an_idle_pooled_child_is_never_pinged() {
     let (connection, server) = connect(LifecycleConfig::Pooled).await;
     server.set_mute(true);
     time::sleep(24 * HOUR).await;
@@ -88,7 +88,7 @@ async fn a_child_that_works_is_not_pinged_and_not_replaced() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_that_hangs_in_a_request_is_replaced_although_nobody_keeps_it() {
+async fn a_child_that_hangs_in_a_request_is_replaced_even_if_it_is_not_kept_alive() {
     for lifecycle in [LifecycleConfig::Pooled, KEPT] {
         let (connection, server) = connect(lifecycle).await;
         server.set_mute(true);

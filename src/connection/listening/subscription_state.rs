@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_opened_for_nobody() {
+    fn an_empty_subscription_opens_no_stream() {
         assert_eq!(SubscriptionState::default().next(), SubscriptionAction::Rest);
     }
 
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_refused_is_not_asked_for_again_until_something_else_is() {
+    fn a_refused_filter_is_not_requested_again_until_the_filter_changes() {
         let mut plan = SubscriptionState::default();
         plan.set_filter(filter(&["a"]));
         plan.refused(filter(&["a"]));

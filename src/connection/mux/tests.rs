@@ -33,7 +33,7 @@ fn ask(mux: &mut Mux<usize>, holder: Holder) -> Option<QueueTicket> {
 }
 
 #[test]
-fn a_client_whose_requests_fill_the_connection_waits_and_others_do_not() {
+fn a_client_that_fills_the_connection_waits_while_other_clients_pass() {
     let mut mux = Mux::new(8, 8);
     for _ in 0..8 {
         assert!(ask(&mut mux, session(1, 1)).is_none(), "free room is never refused");
@@ -93,7 +93,7 @@ fn a_full_connection_takes_no_more_until_an_answer_comes() {
 }
 
 #[test]
-fn a_request_that_nobody_waits_for_drains_until_its_time_is_up() {
+fn an_abandoned_request_drains_until_its_deadline() {
     let now = Duration::from_secs(7);
     let minute = Duration::from_secs(60);
     let mut mux = Mux::new(8, 8);
@@ -143,7 +143,7 @@ fn only_so_many_drain() {
 }
 
 #[test]
-fn a_request_is_the_only_one_when_nothing_else_runs_for_nobody_either() {
+fn a_request_is_not_the_sole_request_while_an_abandoned_one_drains() {
     let mut mux = Mux::new(8, 8);
     let (gone, kept) = (mux.admit(ONE, "a").expect("room"), mux.admit(ONE, "b").expect("room"));
     assert_eq!(mux.sole_request(|_| true), None);

@@ -153,7 +153,7 @@ async fn texts_are_learned_in_batches_and_each_once() {
 }
 
 #[tokio::test]
-async fn what_was_learned_is_on_the_disk_for_the_same_endpoint_and_model() {
+async fn a_learned_vector_is_cached_on_disk_for_the_same_endpoint_and_model() {
     let site = good().await;
     let cache = tempfile::tempdir().expect("a directory");
     let with = |model: &str| {

@@ -77,7 +77,7 @@ fn a_step_is_the_request_with_another_method() {
 }
 
 #[test]
-fn what_the_other_era_has_not_is_no_request_about_a_task() {
+fn a_method_without_a_counterpart_in_the_other_era_is_not_a_task_request() {
     for (client, method) in [
         (Era::Legacy, task::LIST),
         (Era::Legacy, task::UPDATE),

@@ -24,7 +24,7 @@ async fn connection() -> (TcpStream, TcpStream) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_does_not_shake_hands_in_time_is_let_go() {
+async fn a_client_that_does_not_finish_the_handshake_in_time_is_disconnected() {
     let identity = identity();
     for said in [&b""[..], b"\x16\x03\x01", b"POST"] {
         let (mut client, server) = connection().await;
@@ -39,7 +39,7 @@ async fn who_does_not_shake_hands_in_time_is_let_go() {
 }
 
 #[tokio::test]
-async fn what_is_neither_tls_nor_http_is_refused() {
+async fn a_connection_that_is_neither_tls_nor_http_is_refused() {
     let (mut client, server) = connection().await;
     client.write_all(b"\x00\x01\x02\x03\x04\x05").await.expect("written");
     let shaken = shake_hands(server, &identity(), Duration::from_secs(30)).await;

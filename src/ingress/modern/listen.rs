@@ -134,7 +134,9 @@ impl ListenRequest {
                     }
                     OutboxItem::Closed => return self.end(),
                     OutboxItem::Overtaken => {
-                        tracing::warn!("a client does not read its stream: it is cut off");
+                        tracing::warn!(
+                            "subscription closed: the client does not read its messages as fast as they arrive"
+                        );
                         return None;
                     }
                 },

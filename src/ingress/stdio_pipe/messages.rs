@@ -14,7 +14,7 @@ use crate::{
     era::client_subscription::SubscriptionFilter,
     ingress::{
         concurrent,
-        error::IngressError,
+        error::{IngressError, quoted_input},
         legacy,
         modern::{self, listen::ListenRequest},
         reply::AcceptedForms,
@@ -92,7 +92,7 @@ impl Service {
     }
 
     fn refuse(&mut self, error: &IngressError, id: Option<&str>) {
-        tracing::debug!(%error, "message on a pipe refused");
+        tracing::debug!(%error, "message on a pipe refused: {error}");
         self.unsent.push(error.render(id));
     }
 
@@ -179,7 +179,8 @@ impl Service {
             (None, None) if self.waiting.len() < n_waiting || self.session.cancel(id) => {}
             // No cancellation is better than that of the wrong request.
             _ => tracing::debug!(
-                "cancellation of a request that does not run, or is not the only one"
+                "cancellation of request {} ignored: no running request, or more than one, has this id",
+                quoted_input(id)
             ),
         }
     }
@@ -202,9 +203,10 @@ fn on_pipe() -> AcceptedForms {
 }
 
 fn too_many(id: Option<&str>, era: Era) -> Bytes {
-    let text = format!("{} requests of the client wait", defaults::PIPE_REQUESTS_MAX);
+    let text =
+        format!("{} requests of this client are waiting already", defaults::PIPE_REQUESTS_MAX);
     RpcError::new(INTERNAL_ERROR, "CLIENT_TOO_SLOW", text)
-        .suggest("Read the answers, and send less at a time.")
+        .suggest("Read the answers, and send fewer requests at a time.")
         .for_era(era)
         .render(id)
 }

@@ -57,7 +57,7 @@ fn without_any_argument_each_tool_says_what_it_lacks_or_does_its_usual() {
 }
 
 #[test]
-fn what_is_left_out_has_its_default() {
+fn an_omitted_argument_has_its_default() {
     let Ok(MetaArguments::Discover(discover)) =
         read(MetaTool::Discover, &json!({"query": "", "tool": null}))
     else {
@@ -88,7 +88,7 @@ fn arguments_of_the_tool_stay_as_they_are_written() {
 }
 
 #[test]
-fn what_can_only_mean_one_thing_is_taken_as_that() {
+fn an_argument_with_only_one_possible_meaning_is_accepted_in_any_form() {
     for args in [json!({"n": 1}), json!("{\"n\":1}"), json!(" {\"n\":1} ")] {
         assert_eq!(call(&json!({"server": "git", "tool": "log", "args": args})).args, "{\"n\":1}");
     }

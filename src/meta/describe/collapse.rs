@@ -117,13 +117,13 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_stays_as_it_is() {
+    fn a_schema_that_fits_is_not_collapsed() {
         let text = r#"{ "type":"object", "x":1e400 }"#;
         assert_eq!(fitted_schema(text, 100), text);
     }
 
     #[test]
-    fn what_is_deep_leaves_a_mark() {
+    fn a_deep_schema_is_collapsed_with_a_mark() {
         let schema = nested(10).to_string();
         let shown = fitted_schema(&schema, 700);
         assert!(shown.len() <= 700, "{}", shown.len());

@@ -90,7 +90,7 @@ fn an_example_fits_its_schema() {
 }
 
 #[test]
-fn what_is_long_is_cut_and_what_is_deep_has_an_end() {
+fn a_long_description_is_cut_and_a_recursive_schema_is_bounded() {
     let mut schema = json!({ "$ref": "#/$defs/a", "$defs": { "a": {
         "type": "object", "properties": { "a": { "$ref": "#/$defs/a" }, "n": { "$ref": "#/$defs/n" } },
         "required": ["a", "n"],
@@ -126,7 +126,7 @@ fn a_schema_that_grows_with_each_level_has_a_small_example() {
 }
 
 #[test]
-fn what_to_mind_is_told_with_the_schema() {
+fn a_described_schema_carries_the_warnings_of_a_destructive_tool() {
     let declared = r#"{"name":"drop","description":"d","inputSchema":{},"annotations":{"destructiveHint":true,"readOnlyHint":false}}"#;
     for (detail, n_warnings) in
         [(DetailLevel::Summary, 0), (DetailLevel::Schema, 3), (DetailLevel::Full, 3)]
@@ -147,7 +147,7 @@ fn what_to_mind_is_told_with_the_schema() {
 }
 
 #[test]
-fn what_a_server_writes_moves_nothing_in_our_words_and_stays_in_its_own() {
+fn control_characters_of_a_server_are_removed_from_summaries_and_kept_in_its_definition() {
     let definition = r#"{"name":"a","description":"red \u001b[31m\u202eder\ntwo","inputSchema":{"description":"x\u0007y"}}"#;
     let tool = described(definition);
     assert_eq!(tool.summary(), "red [31m der two");

@@ -42,7 +42,7 @@ fn the_words_of_a_server_move_nothing_in_ours() {
 }
 
 #[test]
-fn what_is_wrong_with_each_field_is_on_a_line_of_its_own() {
+fn an_error_text_lists_each_wrong_field_on_its_own_line() {
     let error =
         ErrorObject::new(ErrorCode::ValidationInput, "the arguments do not fit", "Mend them.")
             .detail("validationErrors", json!(["Field 'a': x", "Field 'b': y"]));
@@ -89,7 +89,7 @@ fn a_call_without_an_answer_says_what_happened_and_whether_to_try_again() {
 }
 
 #[test]
-fn what_a_server_answers_is_passed_on_and_what_cannot_pass_is_not_called_so() {
+fn a_server_error_is_passed_on_and_a_malformed_or_large_one_is_bounded() {
     let error = ErrorObject::of_server("git", r#"{"code":-32000,"message":"no","data":[1]}"#);
     assert_eq!(error.details["rpc"], json!({"code": -32000, "message": "no", "data": [1]}));
     assert!(error.retryable && error.message.contains("no"));

@@ -21,7 +21,7 @@ fn apply(fields: &FieldSelection, result: &str) -> String {
 }
 
 #[test]
-fn what_is_asked_for_keeps_its_place_and_its_spelling() {
+fn a_selected_field_keeps_its_position_and_its_spelling() {
     let value = r#"{"total":1e400,"rows":[{"name":"a","size":1.0},{"name":"b"},{"size":2},7],"x":{"y":{"z":null}}}"#;
     for (paths, expected) in [
         (&["total"][..], r#"{"total":1e400}"#),
@@ -56,7 +56,7 @@ fn arrays_in_arrays_and_one_that_is_the_whole_value_are_gone_through() {
 }
 
 #[test]
-fn what_is_nested_without_end_is_not_followed() {
+fn a_field_selection_does_not_follow_excessive_nesting() {
     let deep = "[".repeat(100_000) + &"]".repeat(100_000);
     assert_eq!(of(&["a"], &deep), None);
 }
@@ -135,7 +135,7 @@ fn a_failure_and_what_is_no_result_stay_as_they_are() {
 }
 
 #[test]
-fn a_search_that_takes_too_long_or_that_nobody_waits_for_ends_and_the_result_stays_whole() {
+fn a_slow_or_abandoned_field_selection_stops_and_leaves_the_result_whole() {
     // Each nested array is read again.
     let nested = format!("{}{}{}", "[".repeat(30), "[1],".repeat(3 << 20), "[1]");
     let nested = format!("{nested}{}", "]".repeat(30));
@@ -184,7 +184,7 @@ fn is_part(part: &Value, whole: &Value) -> bool {
 
 proptest! {
     #[test]
-    fn what_comes_back_is_a_part_of_what_there_was(
+    fn a_field_selection_returns_a_part_of_the_original_value(
         value in json(),
         paths in prop::collection::vec("[abc](\\[\\])?(\\.[abc](\\[\\])?){0,3}", 1..4),
     ) {

@@ -19,7 +19,7 @@ fn text(n_lines: usize) -> String {
 }
 
 #[test]
-fn what_fits_is_shown_as_it_is() {
+fn a_result_that_fits_has_no_preview() {
     assert!(ResultPreview::of(r#"{"content":[]}"#, MAX).is_none());
     let image = json!({ "type": "image", "data": "A".repeat(100_000), "mimeType": "image/png" });
     let result = json!({ "content": [image, { "type": "text", "text": "a picture" }] });
@@ -27,7 +27,7 @@ fn what_fits_is_shown_as_it_is() {
 }
 
 #[test]
-fn of_a_long_text_the_beginning_and_a_little_of_the_end_are_shown() {
+fn a_preview_of_a_long_text_shows_the_beginning_and_a_little_of_the_end() {
     let text = text(10_000);
     let result = json!({ "content": [{ "type": "text", "text": text }], "isError": true });
     let result = result.to_string();
@@ -87,7 +87,7 @@ fn a_structured_value_is_left_out_and_can_be_read_on_in_if_no_text_says_the_same
 }
 
 #[test]
-fn what_is_no_text_is_described_and_can_be_had_whole() {
+fn a_preview_describes_a_binary_block_and_a_page_returns_it_whole() {
     let blob = json!({
         "type": "resource",
         "resource": { "uri": "a:b", "mimeType": "application/pdf", "blob": "A".repeat(40_000) },
@@ -130,7 +130,7 @@ fn where_the_rest_is_not_kept_that_is_said() {
 }
 
 #[test]
-fn what_is_beside_the_content_stays_unless_it_is_large() {
+fn a_preview_keeps_the_members_beside_the_content_unless_they_are_large() {
     let result =
         format!(r#"{{"content":[],"x":1e400,"y":"{}","_meta":{{"z":1}}}}"#, "y".repeat(100_000));
     let preview = ResultPreview::of(&result, MAX).expect("it is large");

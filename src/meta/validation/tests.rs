@@ -43,7 +43,7 @@ fn schema() -> Value {
 }
 
 #[test]
-fn what_fits_fits() {
+fn valid_arguments_fit_the_schema() {
     let args = json!({ "branch": "main", "limit": 5, "author": { "email": "a@b", "x": 1 } });
     assert_eq!(check(&schema(), &args), ArgumentVerdict::Fits);
     assert_eq!(check(&json!({ "type": "object" }), &json!({ "a": 1 })), ArgumentVerdict::Fits);
@@ -87,7 +87,7 @@ fn a_field_that_may_be_misspelt_is_told_although_others_are_allowed() {
 }
 
 #[test]
-fn of_many_values_the_one_is_named_that_may_be_meant() {
+fn an_unknown_enum_value_is_reported_with_the_most_similar_of_many_values() {
     let names: Vec<String> = (0..1000).map(|n| format!("value-{n}")).collect();
     let schema = json!({ "properties": { "a": { "enum": names } } });
     let said = |value: &str| lines(&schema, &json!({ "a": value })).concat();
@@ -146,7 +146,7 @@ fn each_problem_names_its_field_and_what_it_must_be() {
 }
 
 #[test]
-fn of_several_forms_the_nearest_is_told() {
+fn a_value_that_has_no_allowed_form_is_reported_against_the_nearest_form() {
     let schema = json!({ "properties": { "to": { "oneOf": [
         { "type": "object", "required": ["id"] },
         { "type": "object", "properties": { "name": { "type": "string" } }, "required": ["name", "of"] },
@@ -288,7 +288,7 @@ fn only_what_takes_no_time_is_checked_at_once() {
 }
 
 #[test]
-fn what_was_understood_once_is_kept_and_the_one_used_longest_ago_goes() {
+fn the_schema_cache_keeps_compiled_schemas_and_evicts_the_least_recently_used() {
     let validators = SchemaCache::default();
     let schema = |n: usize| format!(r#"{{"title":"{n}"}}"#);
     for n in 0..VALIDATORS_MAX {

@@ -76,7 +76,7 @@ fn weak(guest: &Arc<Sitter>) -> Weak<dyn Evictable> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_becomes_idle_while_the_sweep_looks_is_closed_at_its_time() {
+async fn a_connection_that_becomes_idle_during_a_sweep_is_closed_at_its_timeout() {
     let roster = PermitAdmission::of_one(5);
     let begin = Instant::now();
     let (first, other) = (Sitter::idle_since(begin), Arc::new(Sitter::default()));
@@ -103,7 +103,7 @@ async fn what_becomes_idle_while_the_sweep_looks_is_closed_at_its_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_waits_has_one_connection_go_whoever_looks_meanwhile() {
+async fn a_waiter_evicts_one_connection_even_if_another_caller_makes_room_meanwhile() {
     let roster = PermitAdmission::of_one(2);
     let begin = Instant::now();
     let (first, other) = (Sitter::idle_since(begin), Sitter::idle_since(begin + SECOND));

@@ -25,18 +25,25 @@ fn an_array_is_read_as_a_batch_and_nothing_else_is() {
 }
 
 #[test]
-fn what_nothing_can_be_done_of_is_refused_with_the_reason() {
+fn an_unusable_batch_is_refused_with_the_reason() {
     let request = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
-    assert_eq!(refused("[]"), "a batch without messages");
+    assert_eq!(refused("[]"), "the batch has no messages");
     assert!(refused("[").starts_with("not valid JSON"));
     assert!(refused(&format!("[{request}] {request}")).starts_with("not valid JSON"));
     assert!(refused(&format!("[{request},]")).starts_with("not valid JSON"));
-    assert!(refused(r#"["2.0",1,"ping",{}]"#).starts_with("a batch without any message"));
-    assert!(refused(&format!("[[{request}]]")).starts_with("a batch without any message"));
+    assert!(
+        refused(r#"["2.0",1,"ping",{}]"#).starts_with("no member of the batch is a valid message")
+    );
+    assert!(
+        refused(&format!("[[{request}]]")).starts_with("no member of the batch is a valid message")
+    );
     let handshake = r#"{"jsonrpc":"2.0","id":2,"method":"initialize","params":{}}"#;
-    assert_eq!(refused(&format!("[{request},{handshake}]")), "`initialize` in a batch");
+    assert_eq!(
+        refused(&format!("[{request},{handshake}]")),
+        "`initialize` is not allowed in a batch"
+    );
     let many = [request; N_MAX + 1].join(",");
-    assert_eq!(refused(&format!("[{many}]")), "a batch of 9 messages, and there may be 8");
+    assert_eq!(refused(&format!("[{many}]")), "the batch has 9 messages, and the limit is 8");
 }
 
 #[test]
@@ -45,7 +52,7 @@ fn two_requests_with_one_id_are_refused_and_a_response_is_no_request() {
     let response = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
     for (first, second) in [("1", "1"), (r#""a""#, r#""\u0061""#)] {
         let told = refused(&format!("[{},{}]", request(first), request(second)));
-        assert_eq!(told, format!("a batch with two requests whose id is {second}"));
+        assert_eq!(told, format!("two requests of the batch have the id {second}"));
     }
     let two = parse(&format!("[{},{},{response}]", request("1"), request("\"1\"")));
     assert!(two.expect("a number and a string are two ids").wants_answer());

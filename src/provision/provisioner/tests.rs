@@ -1,4 +1,4 @@
-//! What comes of asking for a server, with servers inside the test.
+//! Tests of provisioning, with servers inside the test.
 
 use std::collections::BTreeSet;
 
@@ -22,8 +22,8 @@ use crate::{
 const LIMITS: ConnectionLimits =
     ConnectionLimits { silence: defaults::REQUEST_TIMEOUT, total: defaults::MAX_TOTAL_TIMEOUT };
 
-/// One server that is there, and three that wait: one that may be started, one that may not, and
-/// one that nobody knows.
+/// One server in use, and three that can be added: one trusted, one not trusted, and one without a
+/// namespace.
 const DECLARED: &str = r#"
     [search]
     strategy = "bm25"
@@ -84,7 +84,7 @@ impl Rig {
         Self { provisioner, servers, pool, sessions, _tasks: tasks }
     }
 
-    /// Returns of what a client of the merged view hears while something is done.
+    /// Returns the notifications that a client of the merged view receives during `done`.
     async fn heard_while<T>(&self, done: impl Future<Output = T>) -> BTreeSet<String> {
         let session = self.sessions.open(ServerScope::Every, None, "{}", Holder::unknown());
         let mut stream = session.read(None);
@@ -107,7 +107,7 @@ impl Rig {
         self.servers.of(name)
     }
 
-    /// Returns how many tasks there are at this moment.
+    /// Returns the number of tasks at this moment.
     fn tasks(&self) -> usize {
         tokio::runtime::Handle::current().metrics().num_alive_tasks()
     }
@@ -170,7 +170,7 @@ async fn clients_of_the_merged_view_hear_that_there_is_more_now() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn clients_hear_of_a_server_too_whose_start_nobody_waits_for() {
+async fn a_client_is_notified_of_a_new_server_even_if_its_request_for_it_gave_up() {
     let rig = Rig::new();
     rig.server("weather").set_behaviour(ServerBehaviour::Hangs);
     let given_up = time::timeout(time::Duration::from_secs(1), rig.ask(FORECAST, true));
@@ -226,7 +226,7 @@ async fn nothing_that_is_said_runs_what_is_not_declared() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_there_goes_first() {
+async fn a_tool_of_a_running_server_takes_precedence_over_a_new_server() {
     let rig = Rig::new();
     let forecast = json!({
         "name": "forecast", "description": "the weather forecast of a city",
@@ -259,7 +259,7 @@ async fn a_thousand_requests_start_each_server_once_and_leave_nothing() {
         )
     });
     let rig = Rig::with(&(DECLARED.to_owned() + &declared.collect::<String>()));
-    // Of nobody at all, of one, and of all of them in turn.
+    // They match no server, one, and each in turn.
     let intents: Vec<&str> = names
         .iter()
         .flat_map(|name| [name.as_str(), FORECAST, "mow the lawn", "translate text"])
@@ -309,7 +309,7 @@ async fn a_waiting_server_is_found_by_a_tool_of_an_earlier_run() {
     let said = rig.ask(FORECAST, false).await;
     assert_eq!(first(&said).reason, "covers weather, forecast, city; it may be started");
 
-    // Another program under the same name is another server.
+    // Another program with the same name is another server.
     let other = DECLARED.replace("command = \"weather\"", "command = \"other\"");
     assert_eq!(Rig::keeping(&other, store()).ask(HARBOUR, false).await.source, MatchSource::None);
 }
@@ -361,7 +361,7 @@ async fn without_words_there_is_nothing_to_look_for() {
     assert_eq!((found.source, rig.names()), (MatchSource::None, vec!["git".to_owned()]));
 }
 
-/// Opens a registry that lists one server, and returns the configuration that names it.
+/// Starts a registry that lists one server, and returns the configuration with its address.
 async fn listing_registry() -> (TestSite, String) {
     let site = TestSite::open(|_| async {
         let server = json!({

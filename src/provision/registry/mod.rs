@@ -1,8 +1,8 @@
-//! A registry of MCP servers: asked for what is not declared, which it only suggests.
+//! The client of a registry of MCP servers, which only suggests servers.
 //!
-//! Its search looks for one word in the names of servers, so each word is asked for by itself, and
-//! what comes of all of them is compared with the whole request. An answer is good for its time; a
-//! registry that fails is left alone for a while, and answers that are too old are better than none.
+//! The registry searches for one word in the names of servers. So each word is one query, and all
+//! results are compared with the whole request. Answers are cached for a time. A registry that
+//! fails is not asked for a while; stale answers are better than none.
 
 use std::{
     collections::HashSet,
@@ -34,19 +34,19 @@ pub(super) struct RegistryClient {
     client: Result<WebClient, Arc<WebError>>,
     since: Instant,
     known: Mutex<RegistryCache>,
-    /// One for each word of a request that is read at a time, whoever asks.
+    /// The permits for concurrent queries, shared by all requests.
     reads: Semaphore,
 }
 
-/// What a registry has for some words.
+/// The results of a registry for some words.
 #[derive(Debug, Default)]
 pub(super) struct RegistryResults {
     pub(super) entries: Vec<RegistryEntry>,
-    /// Why there is nothing, or nothing new.
+    /// The reason why there is nothing, or nothing new.
     pub(super) failure: Option<String>,
 }
 
-/// Why a registry has no answer.
+/// The reason why a registry has no answer.
 #[derive(Debug, thiserror::Error)]
 enum RegistryError {
     #[error(transparent)]
@@ -70,7 +70,7 @@ impl RegistryError {
         }
     }
 
-    /// Returns what the operator can do about it.
+    /// Returns advice for the operator.
     fn hint(&self) -> &'static str {
         match self {
             Self::Web(error) => error.hint(),
@@ -82,7 +82,7 @@ impl RegistryError {
 }
 
 impl RegistryClient {
-    /// Returns the registry that is declared; nothing is sent yet.
+    /// Returns a client of the declared registry. Sends nothing yet.
     pub(super) fn new(declared: &config::RegistryConfig) -> Self {
         let bounds = WebLimits {
             timeout: defaults::REGISTRY_TIMEOUT,
@@ -94,16 +94,16 @@ impl RegistryClient {
         Self { declared: declared.clone(), client, since, known, reads }
     }
 
-    /// Tells whether this is the registry that is `declared`.
+    /// Returns whether `declared` is the declaration of this registry.
     pub(super) fn is_declared_as(&self, declared: &config::RegistryConfig) -> bool {
         self.declared == *declared
     }
 
-    /// Returns what the registry has for some of `words`, each entry once.
+    /// Returns the entries that the registry has for some of `words`, each once.
     ///
     /// # Cancel safety
     ///
-    /// Safe: what was not answered is asked again.
+    /// Cancel safe: unanswered words are asked again.
     pub(super) async fn find(&self, words: &[String]) -> RegistryResults {
         let asked = words.iter().take(defaults::REGISTRY_WORDS_MAX).map(|word| self.about(word));
         let (mut found, mut seen) = (RegistryResults::default(), HashSet::new());
@@ -118,15 +118,15 @@ impl RegistryClient {
         found
     }
 
-    /// Returns what the registry has for a word, and why that is nothing, or old.
+    /// Returns the entries for a word, and the reason if there are none or they are stale.
     async fn about(&self, word: &str) -> (Arc<Vec<RegistryEntry>>, Option<String>) {
         if let CachedQuery::Fresh(entries) = self.answer(word) {
             return (entries, None);
         }
-        // However many ask, the registry is asked for a few words at a time. It is never closed.
+        // Limits the concurrent queries of all requests. The semaphore is never closed.
         let _turn = self.reads.acquire().await;
         let stale = match self.answer(word) {
-            // Whoever had the turn before asked the same.
+            // The holder of the last permit asked for the same word.
             CachedQuery::Fresh(entries) => return (entries, None),
             CachedQuery::Stale(entries) => Some(entries),
             CachedQuery::Unknown => None,
@@ -138,7 +138,7 @@ impl RegistryClient {
                 (entries, None)
             }
             Err(error) => {
-                // Of the URL only what is no secret.
+                // The rest of the URL may be secret.
                 let (host, reason) = (self.declared.url.host(), chain(&error));
                 let is_asked = !matches!(error, RegistryError::LeftAlone);
                 if is_asked && self.known().fail(self.since.elapsed()) {
@@ -158,7 +158,7 @@ impl RegistryClient {
         }
     }
 
-    /// Reads all pages of what the registry has for a word, as far as they are read.
+    /// Reads the pages for a word, at most [`defaults::REGISTRY_PAGES_MAX`].
     async fn read(&self, word: &str) -> Result<Vec<RegistryEntry>, RegistryError> {
         let client = self.client.as_ref().map_err(|error| RegistryError::Client(error.clone()))?;
         if !self.known().may_ask(self.since.elapsed()) {
@@ -171,7 +171,7 @@ impl RegistryClient {
             let page = RegistryPage::read(&answer).ok_or(RegistryError::NoList)?;
             entries.extend(page.entries);
             match page.next {
-                // One that echoes the cursor would answer the same again.
+                // A registry that repeats the cursor would repeat the page.
                 Some(next) if cursor.as_ref() != Some(&next) => cursor = Some(next),
                 _ => break,
             }
@@ -200,7 +200,7 @@ impl RegistryClient {
     }
 }
 
-/// Returns a text as it stands in a query. Source: RFC 3986, section 2.3.
+/// Returns a text in percent-encoding for a query. Source: RFC 3986, section 2.3.
 fn encoded(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {

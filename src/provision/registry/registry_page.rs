@@ -1,36 +1,36 @@
-//! A page of a registry's list of servers, and what an operator could make of an entry. Pure.
+//! One page of a registry's list of servers, with install instructions for each entry. Pure.
 //!
-//! Everybody can publish there. What is read is only ever shown, each text bounded; a package that
-//! is called in a way that a shell could misunderstand is not put into a command line.
+//! Anyone can publish there. Entries are only ever shown, with bounded texts. A package name that a
+//! shell could misread does not become part of a command line.
 
 use serde_json::Value;
 
 use crate::{config::defaults, redact::cut};
 
-/// What a registry says beside an entry.
+/// The key of the registry's own metadata about an entry.
 const OFFICIAL: &str = "io.modelcontextprotocol.registry/official";
 
 /// The longest name, in bytes. Source: the schema of an entry, 200 characters.
 const NAME_BYTES_MAX: usize = 200;
 
-/// The longest cursor, in bytes: it becomes a part of an address. Ours.
+/// The longest cursor, in bytes: it becomes part of a URL.
 const CURSOR_BYTES_MAX: usize = 1024;
 
 /// A server that a registry lists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::provision) struct RegistryEntry {
-    /// Its name: a domain the wrong way round, and a name there.
+    /// The name: a reversed domain and a name within it.
     pub(in crate::provision) name: String,
-    /// Its title for people; empty where there is none.
+    /// The title for people; may be empty.
     pub(in crate::provision) title: String,
-    /// What it is for.
+    /// The description.
     pub(in crate::provision) description: String,
-    /// How it could be declared.
+    /// The instructions for declaring the server.
     pub(in crate::provision) install: String,
 }
 
 impl RegistryEntry {
-    /// Returns it as the definition of a tool is written, to be searched as one.
+    /// Returns the entry in the form of a tool definition, for the search.
     pub(in crate::provision) fn definition(&self) -> String {
         let Self { name, title, description, .. } = self;
         serde_json::json!({ "name": name, "title": title, "description": description }).to_string()
@@ -45,8 +45,8 @@ pub(super) struct RegistryPage {
     pub(super) next: Option<String>,
 }
 
-/// Reads a page of a registry, JSON text: name, description and installation of each entry. For the fuzz
-/// targets.
+/// Returns name, description and instructions of each entry on a page, given as JSON text. For the
+/// fuzz targets.
 #[doc(hidden)]
 pub fn read_page(answer: &str) -> Option<Vec<[String; 3]>> {
     let page = RegistryPage::read(&serde_json::from_str(answer).ok()?)?;
@@ -55,9 +55,9 @@ pub fn read_page(answer: &str) -> Option<Vec<[String; 3]>> {
 }
 
 impl RegistryPage {
-    /// Reads a page: entries with what the registry says of them beside, as the API has it now, or
-    /// without, and a plain list of them, as it was. `None` for what is no list. An entry that is
-    /// none is left out, as is one that is withdrawn or not the latest.
+    /// Reads a page, in the present format of the API or in the older one with a plain list.
+    /// Returns `None` if it is no list. Leaves out entries that are invalid, withdrawn or not the
+    /// latest.
     pub(super) fn read(answer: &Value) -> Option<Self> {
         let servers = answer.get("servers").unwrap_or(answer).as_array()?;
         let entries = servers.iter().take(defaults::REGISTRY_PAGE_ITEMS).filter_map(entry);
@@ -93,7 +93,7 @@ fn entry(listed: &Value) -> Option<RegistryEntry> {
     })
 }
 
-/// Returns how a server could be declared: by the first way that it has.
+/// Returns the instructions for declaring a server, by its first package or remote.
 fn install(server: &Value) -> String {
     let first = |key| server.get(key).and_then(Value::as_array).and_then(|all| all.first());
     first("packages")
@@ -134,7 +134,7 @@ fn after_last_slash(text: &str) -> &str {
     text.rsplit('/').next().unwrap_or(text)
 }
 
-/// Tells whether nothing could take a text for anything but a word, or an option.
+/// Returns whether a text can only be read as a plain word, not as an option or shell syntax.
 fn is_plain(text: &str) -> bool {
     let is_harmless = |found: char| found.is_ascii_alphanumeric() || "@/._:+-~".contains(found);
     (1..=NAME_BYTES_MAX).contains(&text.len())
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_is_none_and_what_is_no_entry_is_left_out() {
+    fn a_malformed_registry_page_is_rejected_and_a_malformed_entry_is_skipped() {
         for answer in [json!(null), json!({}), json!({ "servers": {} }), json!("x")] {
             assert_eq!(RegistryPage::read(&answer), None, "{answer}");
         }

@@ -1,32 +1,32 @@
-//! What a registry has answered, by the word that it was asked for. Pure: the caller knows the time,
-//! as how long ago it began to count.
+//! The cached answers of a registry, by query word. Pure: the caller passes the time since a fixed
+//! start.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use super::registry_page::RegistryEntry;
 use crate::config::defaults;
 
-/// What a registry has answered.
+/// The cached answers of a registry.
 #[derive(Debug, Default)]
 pub(super) struct RegistryCache {
     answers: BTreeMap<String, (Duration, Arc<Vec<RegistryEntry>>)>,
-    /// Until when it is left alone.
+    /// The time until which the registry is not asked.
     left_alone_until: Duration,
 }
 
-/// What is known of a word.
+/// The cached answer for a word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum CachedQuery {
-    /// It was answered, not long ago.
+    /// A recent answer.
     Fresh(Arc<Vec<RegistryEntry>>),
-    /// It was answered long ago.
+    /// An old answer.
     Stale(Arc<Vec<RegistryEntry>>),
-    /// It was not asked for.
+    /// No answer.
     Unknown,
 }
 
 impl RegistryCache {
-    /// Returns what is known of `word`, where an answer is good for `ttl`.
+    /// Returns the cached answer for `word`; it is fresh for `ttl`.
     pub(super) fn answer(&self, word: &str, ttl: Duration, now: Duration) -> CachedQuery {
         match self.answers.get(word) {
             Some((read, entries)) if now < read.saturating_add(ttl) => {
@@ -37,7 +37,7 @@ impl RegistryCache {
         }
     }
 
-    /// Takes an answer, for which the oldest one is given up where there are too many.
+    /// Stores an answer. If the cache is full, drops the oldest one.
     pub(super) fn learn(&mut self, word: &str, entries: Arc<Vec<RegistryEntry>>, now: Duration) {
         self.left_alone_until = Duration::ZERO;
         self.answers.insert(word.to_owned(), (now, entries));
@@ -49,15 +49,15 @@ impl RegistryCache {
         }
     }
 
-    /// Notes that the registry has failed, and leaves it alone for a while. Tells whether it was not
-    /// known to fail.
+    /// Records a failure and pauses queries for a while. Returns whether the last query had not
+    /// failed.
     pub(super) fn fail(&mut self, now: Duration) -> bool {
         let is_news = self.left_alone_until == Duration::ZERO;
         self.left_alone_until = now + defaults::REGISTRY_PAUSE;
         is_news
     }
 
-    /// Tells whether the registry can be asked.
+    /// Returns whether the registry may be asked.
     pub(super) fn may_ask(&self, now: Duration) -> bool {
         now >= self.left_alone_until
     }

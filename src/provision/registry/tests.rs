@@ -1,4 +1,4 @@
-//! What is asked of a registry, and what comes of its answers, with a registry inside the test.
+//! Tests of the queries to a registry and of its answers, with a registry inside the test.
 
 use std::{
     sync::atomic::{AtomicUsize, Ordering},
@@ -20,7 +20,7 @@ fn words(all: &[&str]) -> Vec<String> {
     all.iter().map(|word| (*word).to_owned()).collect()
 }
 
-/// Opens a registry that answers so to each request, by its number.
+/// Starts a registry that answers each request by its number.
 async fn open(
     answer: impl Fn(usize, &RecordedRequest) -> (u16, Value) + Send + Sync + 'static,
 ) -> TestSite {
@@ -130,7 +130,7 @@ async fn an_old_answer_is_better_than_none() {
         _ => (500, json!("")),
     })
     .await;
-    // Old as soon as it is there.
+    // Stale as soon as it is stored.
     let registry = registry(site.url("/"), Duration::ZERO);
     assert_eq!(registry.find(&words(&["git"])).await.failure, None);
     for _ in 0..2 {

@@ -71,7 +71,7 @@ async fn an_id_of_another_key_gives_nothing_and_where_it_is_strict_it_is_none() 
 }
 
 #[tokio::test]
-async fn without_an_id_a_client_is_nobody_or_is_asked_for_one() {
+async fn a_client_without_a_session_id_is_anonymous_unless_sessions_are_strict() {
     let none = |mode| {
         sessions(mode, 1)
             .find(None, || ServerScope::Every, HOLDER)
@@ -83,7 +83,7 @@ async fn without_an_id_a_client_is_nobody_or_is_asked_for_one() {
 }
 
 #[tokio::test]
-async fn where_there_are_no_sessions_every_client_is_nobody() {
+async fn a_client_is_anonymous_if_sessions_are_off() {
     let sessions = sessions(SessionMode::Off, 1);
     assert_eq!(open(&sessions).id(), None);
     assert_eq!(find(&sessions, "x").expect("served").id(), None);
@@ -91,7 +91,7 @@ async fn where_there_are_no_sessions_every_client_is_nobody() {
 }
 
 #[tokio::test]
-async fn what_has_ended_stays_ended_where_it_is_strict() {
+async fn a_deleted_session_is_unknown_in_strict_mode_and_usable_in_lenient_mode() {
     let strict = sessions(SessionMode::Strict, 1);
     let opened = open(&strict);
     let unseen = open(&sessions(SessionMode::Strict, 1));
@@ -111,7 +111,7 @@ async fn what_has_ended_stays_ended_where_it_is_strict() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_is_over_when_nobody_has_used_it_for_its_time_and_not_before() {
+async fn an_unused_session_ends_at_its_timeout_and_not_before() {
     for mode in [SessionMode::Lenient, SessionMode::Strict] {
         let sessions = sessions(mode, 1);
         let opened = open(&sessions);

@@ -30,7 +30,7 @@ fn ticket() -> impl Strategy<Value = SessionTicket> {
 
 proptest! {
     #[test]
-    fn what_is_issued_is_read_again(ticket in ticket()) {
+    fn an_issued_ticket_is_read_back_unchanged(ticket in ticket()) {
         let id = seal().issue(&ticket);
         prop_assert_eq!(seal().read(&id), Some(ticket));
     }
@@ -82,7 +82,7 @@ proptest! {
 }
 
 #[test]
-fn whoever_shows_pages_is_known_to_however_much_else_it_can_do() {
+fn a_ticket_keeps_the_apps_extension_of_a_client_with_large_capabilities() {
     let large = json!({ "extensions": {
         apps::EXTENSION: { "mimeTypes": ["text/html;profile=mcp-app"] },
         "com.example/more": "x".repeat(defaults::SESSION_CAPABILITIES_BYTES_MAX),
@@ -125,14 +125,14 @@ fn two_sessions_never_have_the_same_id() {
 }
 
 #[test]
-fn what_fits_is_carried_as_the_client_wrote_it() {
+fn a_ticket_carries_small_capabilities_exactly_as_the_client_wrote_them() {
     for text in [EVERYTHING, "{}", r#"{ "x-own" : {"a":[1,2]} }"#] {
         assert_eq!(&*SessionTicket::new(1, version::LEGACY_LATEST, text).capabilities, text);
     }
 }
 
 #[test]
-fn of_what_does_not_fit_that_is_carried_which_servers_look_at() {
+fn a_ticket_reduces_large_capabilities_to_the_members_that_servers_read() {
     let mut declared: Value = serde_json::from_str(EVERYTHING).expect("JSON");
     declared["tasks"] = json!({ "list": {}, "requests": { "sampling": { "createMessage": {} } } });
     let meant = declared.clone();
@@ -146,5 +146,5 @@ fn of_what_does_not_fit_that_is_carried_which_servers_look_at() {
 
 #[test]
 fn a_key_is_never_shown() {
-    assert_eq!(format!("{:?}", seal()), "Seal");
+    assert_eq!(format!("{:?}", seal()), "SessionSigner");
 }

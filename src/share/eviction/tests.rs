@@ -84,7 +84,7 @@ async fn where_all_is_in_use_the_reserve_is_for_small_accounts_and_probation_for
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_dropped_leaves_no_trace() {
+async fn a_dropped_entry_leaves_no_trace_in_the_table() {
     let table = table(2, 1);
     let all: Vec<_> = (0..9).filter_map(|_| table.admit(of(1))).collect();
     assert_eq!((all.len(), table.table().n_kept), (9, 2));

@@ -39,7 +39,7 @@ fn a_call_ends_once_and_nothing_changes_it_then() {
 }
 
 #[test]
-fn what_a_call_ends_with_says_how_it_is_doing() {
+fn the_end_of_a_call_determines_the_status_of_its_task() {
     let error = || TaskEnd::Error { error: r#"{"code":1}"#.into(), message: "no".into() };
     for (end, status, has_outcome) in [
         (TaskEnd::Result("{}".into()), TaskStatus::Completed, true),
@@ -89,7 +89,7 @@ fn a_call_is_forgotten_a_while_after_its_end_and_never_while_it_runs() {
 }
 
 #[test]
-fn what_ended_first_makes_room_and_what_runs_does_not() {
+fn the_task_that_ended_first_makes_room_and_a_running_task_stays() {
     let mut store = TaskStore::new(BOUNDS);
     for (id, now_ms) in [("a", 0), ("b", 1), ("c", 2)] {
         begun(&mut store, id, now_ms);
@@ -150,7 +150,7 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
 
 proptest! {
     #[test]
-    fn whatever_happens_the_bounds_are_kept_and_nobody_is_lost(acts in acts()) {
+    fn the_store_keeps_its_bounds_and_reports_each_removed_task(acts in acts()) {
         let mut store = TaskStore::new(BOUNDS);
         let (mut now_ms, mut known) = (0, BTreeSet::new());
         for act in acts {

@@ -1,4 +1,4 @@
-//! A call of one tool, through a tool of ours.
+//! Calls of one tool through a meta tool.
 
 use std::{sync::Arc, time::Duration};
 
@@ -85,7 +85,7 @@ impl Views {
             .map_err(|error| ErrorObject::from(&error).about(&id).into())
     }
 
-    /// Returns the next page of a result that is there already.
+    /// Returns the next page of a stored result.
     fn read_on(
         &self,
         reply: &MetaReply,
@@ -103,8 +103,7 @@ impl Views {
         Err(refused.unwrap_or(meta::cursor::CursorError::Broken).into())
     }
 
-    /// Returns the bounds of a call that its client gives so much time; never more than the service
-    /// does in all.
+    /// Returns the limits of a call with the client's timeout, at most those of the service.
     fn bounds_of(&self, timeout: Option<Duration>) -> CallTimeouts {
         let limits = self.limits_within(timeout);
         CallTimeouts { limits, given: timeout.filter(|given| *given < self.limits().total) }

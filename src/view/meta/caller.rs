@@ -1,4 +1,4 @@
-//! Who calls a tool of ours.
+//! The caller of a meta tool.
 
 use super::MetaReply;
 use crate::{
@@ -6,19 +6,19 @@ use crate::{
     session::Session,
 };
 
-/// Who calls a tool of ours: what everything needs that makes a call of it.
+/// The caller of a meta tool, with everything that a call needs from it.
 #[derive(Clone, Copy)]
 pub(super) struct MetaCaller<'a> {
     /// The session of the client.
     pub(super) session: &'a Session,
-    /// How it is answered.
+    /// The reply to the client.
     pub(super) reply: &'a MetaReply,
-    /// Its request.
+    /// The request of the client.
     pub(super) request: &'a Message,
 }
 
 impl MetaCaller<'_> {
-    /// Returns what it has given to be told of progress, JSON text.
+    /// Returns the client's progress token, as JSON text.
     pub(super) fn token(&self) -> Option<&str> {
         self.request.part(MessagePart::ProgressToken)
     }

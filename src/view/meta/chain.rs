@@ -1,7 +1,7 @@
-//! Tools that are called one after the other, through `run_chain`: one exchange for the client.
+//! Chains of tool calls through `run_chain`: one exchange for the client.
 //!
-//! What only the client can mend, such as a capability that it lacks, is its own error as long as no
-//! step has been done. Afterwards it is the failure of that step: what was done before is answered.
+//! An error that only the client can fix is returned unchanged until a step has run. Later it is
+//! the failure of its step, so that the results of earlier steps are kept.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -30,28 +30,28 @@ use crate::{
     },
 };
 
-/// A chain that runs.
+/// A running chain.
 struct Running {
     chain: ToolChain,
-    /// The tools of its steps, by what they were called.
+    /// The tools of the steps, by the name in the request.
     tools: HashMap<RequestedTool, Result<ResolvedTool, ErrorObject>>,
     desk: Arc<MetaState>,
     /// The account that the checks of arguments count for.
     account: Account,
-    /// Why the arguments of the step that runs were not checked, if that is so.
+    /// The reason why the arguments of the current step were not checked, if so.
     warning: Option<String>,
     reply: MetaReply,
-    /// The call that each step is made of.
+    /// The call that each step's request is made from.
     request: Message,
-    /// What the client gave to be told of progress, JSON text.
+    /// The client's progress token, as JSON text.
     token: Option<String>,
     bytes_max: usize,
     notices: Vec<Message>,
 }
 
 impl Views {
-    /// Answers `run_chain`. The tools of all steps are looked up first, those that are not there fail
-    /// when it is their turn.
+    /// Answers `run_chain`. Resolves the tools of all steps first; an unknown one fails when its
+    /// step runs.
     pub(super) async fn run_chain(
         &self,
         caller: MetaCaller<'_>,
@@ -118,7 +118,7 @@ impl Views {
     }
 }
 
-/// Returns a call without what is the chain's own: who waits for progress, and what was answered.
+/// Returns a call without the members that concern the chain: progress token and input responses.
 fn without_progress(request: &Message) -> Message {
     request.with_params(|params| {
         params.take("inputResponses");
@@ -128,8 +128,8 @@ fn without_progress(request: &Message) -> Message {
 }
 
 impl Running {
-    /// Goes on to the next step that takes a request, or to the answer. What takes long is done only
-    /// where there is a flag that stops it.
+    /// Advances to the next step that needs a request, or to the answer. Long computations run only
+    /// with a flag that stops them.
     fn advance(&mut self, stop: Option<&StopFlag>) -> NextAction {
         while let Some(step) = self.chain.next() {
             match self.prepare(&step, stop) {
@@ -164,7 +164,7 @@ impl Running {
         Ok(NextAction::Request(Arc::<ServerSlot>::clone(slot), call))
     }
 
-    /// Takes note that the step failed that was to be run.
+    /// Records that the current step failed.
     fn failed(&mut self, error: ErrorObject) {
         self.ran(meta::ToolOutcome::Failed(Box::new(error)));
     }
@@ -182,18 +182,18 @@ impl Running {
         self.report();
     }
 
-    /// Returns the tool of the step that runs, or is to be run.
+    /// Returns the tool of the current step.
     fn current(&self) -> Option<&Result<ResolvedTool, ErrorObject>> {
         self.tools.get(self.chain.tool()?)
     }
 
-    /// Returns the server of that step; empty where there is none.
+    /// Returns the server of the current step; empty if there is none.
     fn server(&self) -> String {
         let resolved = self.current().and_then(|found| found.as_ref().ok());
         resolved.map(|found| found.id.server.clone()).unwrap_or_default()
     }
 
-    /// Has the client told how far the chain is, if it wants to know.
+    /// Queues a progress notification if the client wants them.
     fn report(&mut self) {
         let Some(token) = &self.token else { return };
         self.notices.push(self.chain.progress().to_notice(token));
@@ -207,8 +207,8 @@ impl CallContinuation for Running {
 
     fn turn(&mut self, outcome: Result<Message, CallError>, _: &StopFlag) -> AttemptOutcome {
         let server = self.server();
-        // Nothing has been done yet: the client can mend what is its own, and run all of it again.
-        // Later that would do the earlier steps twice, and what came of them would be lost.
+        // Before the first step has run, the client can fix the error and run the whole chain
+        // again. Later that would repeat earlier steps, and lose their results.
         let is_first = !self.chain.has_started();
         match outcome {
             Ok(answer) => match (answer.part(MessagePart::Result), answer.part(MessagePart::Error))

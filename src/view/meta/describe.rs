@@ -1,4 +1,4 @@
-//! One tool, described.
+//! The descriptions of one tool.
 
 use serde_json::json;
 
@@ -36,7 +36,7 @@ impl Views {
         Ok(reply.value(&self.of_tool(session, wanted, list).await?))
     }
 
-    /// Returns something that is made of the definition of a tool.
+    /// Returns the text that `make` derives from the definition of a tool.
     pub(super) async fn of_tool(
         &self,
         session: &Session,

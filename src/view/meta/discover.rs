@@ -1,4 +1,4 @@
-//! Tools found by what they do, and listed where nothing is looked for.
+//! The meta tools that search and list tools.
 
 use serde_json::{Value, json};
 
@@ -21,22 +21,22 @@ use crate::{
     },
 };
 
-/// To how much of one a score is told. Ours: what is nearer is the same to a reader.
+/// The steps per unit of a reported score; finer differences mean nothing to a reader.
 const SCORE_UNIT: f64 = 1e4;
 
-/// To how much of one a confidence is told. Source: seed 000, two decimals.
+/// The steps per unit of a reported confidence: two decimals.
 const CONFIDENCE_UNIT: f64 = 1e2;
 
-/// How many servers that cannot be searched an answer names. Ours.
+/// The most unavailable servers that an answer names.
 const UNAVAILABLE_MAX: usize = 5;
 
-/// One page of what was found.
+/// One page of results.
 struct Page {
     found: FindResult,
     question: CursorScope,
-    /// Where it begins.
+    /// The position of the first result.
     offset: usize,
-    /// How large its entries may be together, in bytes; it has one in any case.
+    /// The most bytes that its entries may have together; it has at least one entry.
     bytes_max: usize,
 }
 
@@ -71,7 +71,7 @@ impl Views {
         self.shown(holder, reply, page, entry, message).await
     }
 
-    /// Answers what lists the servers.
+    /// Answers with the list of servers.
     async fn discover_servers(
         &self,
         reply: &MetaReply,
@@ -88,7 +88,7 @@ impl Views {
                 let mut unavailable = known_tools.unavailable();
                 let reason = unavailable.find(|(name, _)| *name == slot.name());
                 let mut entry = json!({ "name": slot.name(), "state": status.state });
-                // Of a server that was never asked nobody knows how many there are.
+                // The number of tools is unknown until the server has been read.
                 if let Some(known) = known {
                     entry["toolCount"] = known.tools.len().into();
                     entry["source"] = json!(known.source);
@@ -132,7 +132,7 @@ impl Views {
         Ok(reply.value(&answer.to_string()))
     }
 
-    /// Answers `search_tools`, and `list_tools` where nothing is looked for.
+    /// Answers `search_tools`, and `list_tools` without a query.
     pub(super) async fn summaries(
         &self,
         holder: Holder,
@@ -165,7 +165,7 @@ impl Views {
         Ok(reply.value(&answered.map_err(|error| ErrorObject::too_busy(&error))?))
     }
 
-    /// Returns one page of what is found for a question with these parts.
+    /// Returns one page of the results for a query; `parts` identify the query in cursors.
     async fn page(
         &self,
         holder: Holder,
@@ -180,7 +180,7 @@ impl Views {
             return Err(self.no_server(server).into());
         }
         let known = self.known_tools(server.or(query)).await;
-        // Ranked another way, the pages would be others.
+        // Another ranking would have other pages.
         let strategy = format!("{:?}", self.config.load().search.strategy);
         let question = CursorScope::new(&[parts, &[&strategy]].concat());
         let of = known.snapshot.fingerprint;
@@ -200,8 +200,8 @@ impl Views {
 }
 
 impl Page {
-    /// Returns the answer with an entry for each tool, JSON text: as many as there is room for, and the
-    /// others are on the next page.
+    /// Returns the answer with an entry, as JSON text, for each tool that fits; the others are on
+    /// the next page.
     fn answer(
         &self,
         entry: impl Fn((&FoundTool, &KnownServer, &ListItem)) -> String,
@@ -231,7 +231,7 @@ impl Page {
         answer.to_string()
     }
 
-    /// Returns what is to be said of what was found.
+    /// Returns the message that goes with the results.
     fn message(&self, is_search: bool) -> Option<String> {
         let mut message = String::new();
         if self.found.tools.is_empty() {
@@ -245,7 +245,7 @@ impl Page {
         (!message.is_empty()).then(|| message.into_owned())
     }
 
-    /// Says which servers were not searched, and that what fits better may be there.
+    /// Returns a note about the servers that were not searched and may have better matches.
     fn not_searched(&self) -> String {
         let n_missing = self.found.known.unavailable().count();
         if n_missing == 0 {
@@ -277,7 +277,7 @@ impl Page {
     }
 }
 
-/// Returns the part of `all` that a page has, and the cursor of the next one.
+/// Returns the part of `all` that is on a page, and the cursor of the next page.
 fn part_of<'a>(
     all: &'a [Value],
     page: &PageArguments,
@@ -293,7 +293,7 @@ fn part_of<'a>(
     Ok((&all[start..end], next))
 }
 
-/// Returns the entry of a tool with how well it fits.
+/// Returns the entry of a tool with its score and confidence.
 fn scored(entry: &str, found: &FoundTool) -> String {
     let mut entry = ObjectMembers::read(entry).unwrap_or_default();
     for (name, value, unit) in

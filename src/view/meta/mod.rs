@@ -1,7 +1,7 @@
-//! The view of a few tools of our own: they find the tools of all servers, and call them.
+//! The view of a few meta tools, which find the tools of all servers and call them.
 //!
-//! What a client sees never grows with the servers. The tools of the two sets are the same operations
-//! under two names each.
+//! The list of meta tools never grows with the servers. The two sets have the same operations under
+//! different names.
 
 use serde_json::{Value, json};
 
@@ -66,13 +66,13 @@ impl Views {
         }
     }
 
-    /// Returns what clients of this view are offered.
+    /// Returns the capabilities of this view.
     pub(super) fn meta_capabilities(&self) -> Value {
         json!({ "tools": { "listChanged": self.config.load().tools.list_changed } })
     }
 
-    /// Returns what clients of this view are told of it: how it is used, and which servers there are,
-    /// as far as there is room.
+    /// Returns the instructions for clients: the use of the meta tools, and the servers, as far as
+    /// there is room.
     pub(super) fn meta_instructions(&self) -> String {
         let way = match self.sets().first() {
             Some(MetaToolSet::Core) | None => {
@@ -91,7 +91,7 @@ impl Views {
         format!("Tools of other MCP servers are behind the tools here. {way} Servers: {cut}{more}")
     }
 
-    /// Returns the sets of tools that the view has.
+    /// Returns the configured sets of meta tools.
     fn sets(&self) -> Vec<MetaToolSet> {
         let set = |set: &ToolSet| match set {
             ToolSet::Core => MetaToolSet::Core,
@@ -123,7 +123,7 @@ impl Views {
         )))
     }
 
-    /// Answers a call of one of our tools, or hands it to the server of the tool that is meant.
+    /// Answers a call of a meta tool, or forwards it to the server of the tool that is meant.
     async fn call_of_ours(
         &self,
         session: &Session,
@@ -139,7 +139,7 @@ impl Views {
         let reply = MetaReply::to(request, session, tool);
         let outcome =
             match MetaArguments::read(tool, parameter_headers::arguments(request).as_deref()) {
-                // Boxed: a search need not have the room of a call.
+                // Boxed, to keep the future of a call small.
                 Ok(arguments) => Box::pin(self.run_own(session, &reply, request, arguments)).await,
                 Err(error) => Err(MetaRefusal::from(error)),
             };
@@ -165,7 +165,7 @@ impl Views {
                     let server = backend_name.as_deref();
                     self.summaries(session.holder(), reply, None, server, &page).await
                 }
-                // All that there is runs on servers.
+                // All tools run on servers.
                 Some(BackendKind::Local | BackendKind::Provider) => {
                     Ok(reply.value(r#"{"tools":[]}"#))
                 }
@@ -199,7 +199,7 @@ impl Views {
         }
     }
 
-    /// Returns that there is no such tool here, and how one of a server is called.
+    /// Returns the error for an unknown meta tool, with advice for calling a server's tool.
     fn no_tool_of_ours(&self, name: &str, sets: &[MetaToolSet]) -> RpcError {
         let shown = shown(name);
         let error = RpcError::new(

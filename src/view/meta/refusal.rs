@@ -1,4 +1,4 @@
-//! Why a tool of ours does not do what it was asked for.
+//! The reason why a meta tool rejects a call.
 
 use super::MetaReply;
 use crate::{
@@ -7,17 +7,17 @@ use crate::{
     view::RequestOutcome,
 };
 
-/// Why a tool of ours does not do what it was asked for.
+/// The reason why a meta tool rejects a call.
 #[derive(Debug)]
 pub(super) enum MetaRefusal {
-    /// The call makes no sense: its client is at fault.
+    /// The call is invalid: a fault of the client.
     Protocol(Box<RpcError>),
-    /// The model reads it, and can do better.
+    /// An error for the model, which can correct the call.
     Tool(Box<ErrorObject>),
 }
 
 impl MetaRefusal {
-    /// Returns it as the answer to the call.
+    /// Returns the answer to the call.
     pub(super) fn answer(self, reply: &MetaReply) -> RequestOutcome {
         match self {
             Self::Protocol(error) => reply.refused(*error),

@@ -1,4 +1,4 @@
-//! How what a tool of ours has to say reaches its client.
+//! The replies of meta tools to clients.
 
 use bytes::Bytes;
 
@@ -14,7 +14,7 @@ use crate::{
     view::RequestOutcome,
 };
 
-/// The answer to a call of a tool of ours.
+/// The reply to a call of a meta tool.
 #[derive(Clone, Debug)]
 pub(super) struct MetaReply {
     /// The tool.
@@ -31,17 +31,17 @@ impl MetaReply {
         Self { tool, id, era: session.era() }
     }
 
-    /// Returns the answer with a structured value, JSON text, which is told as text as well.
+    /// Returns the answer with a structured value, JSON text, repeated as text content.
     pub(super) fn value(&self, value: &str) -> RequestOutcome {
         self.result(&describe::answer(value))
     }
 
-    /// Returns the answer that says why there is none.
+    /// Returns the answer with an error for the model.
     pub(super) fn failed(&self, error: ErrorObject) -> RequestOutcome {
         self.result(&error.during(self.tool).to_result())
     }
 
-    /// Returns the answer to a call that makes no sense.
+    /// Returns the answer to an invalid call.
     pub(super) fn refused(&self, error: RpcError) -> RequestOutcome {
         RequestOutcome::Answer(error.for_era(self.era).render(Some(&self.id)))
     }
@@ -51,12 +51,12 @@ impl MetaReply {
         RequestOutcome::Answer(self.render(result))
     }
 
-    /// Returns the answer with a result of our own making, JSON text.
+    /// Returns the answer with a result that metamcp made, JSON text.
     pub(super) fn message(&self, result: &str) -> Message {
         Message::parse_own(self.render(result)).expect("an answer of our own is a message")
     }
 
-    /// Returns the answer with the result of a tool, JSON text, as the client gets it.
+    /// Returns the answer with the result of a tool, JSON text, in the client's era.
     pub(super) fn render(&self, result: &str) -> Bytes {
         match self.era {
             Era::Modern => {

@@ -1,4 +1,4 @@
-//! What becomes of the result of one tool that was called through a tool of ours.
+//! The conversion of a tool's result into the answer of a meta tool.
 
 use std::{sync::Arc, time::Duration};
 
@@ -24,24 +24,24 @@ use crate::{
     },
 };
 
-/// What becomes of the result of the tool.
+/// The form in which the client receives the result.
 pub(super) enum ResultForm {
-    /// The client gets it as it is, as far as it has asked for it.
+    /// The result as the server sent it, reduced to the requested fields.
     AsItIs(FieldSelection),
-    /// It is part of an object, with what else was asked for.
+    /// A part of an object, with the other requested members.
     Wrapped(Box<RunArguments>),
 }
 
-/// How long a call may take.
+/// The time limits of a call.
 #[derive(Clone, Copy)]
 pub(super) struct CallTimeouts {
     pub(super) limits: ConnectionLimits,
-    /// What its client has given it, where that is less than the service would.
+    /// The client's own timeout, if it is below that of the service.
     pub(super) given: Option<Duration>,
 }
 
 impl CallTimeouts {
-    /// Returns the error with the remedy of who set the bound.
+    /// Returns the error with advice for the party that set the timeout.
     pub(super) fn with_timeout_hint(&self, error: ErrorObject) -> ErrorObject {
         match self.given {
             Some(given) => error.with_timeout(given),
@@ -50,17 +50,17 @@ impl CallTimeouts {
     }
 }
 
-/// Makes the answer to the client of what the server has said.
+/// Turns the outcome of a server into the answer to the client.
 pub(super) struct MetaResponder {
     pub(super) desk: Arc<MetaState>,
     pub(super) reply: MetaReply,
     pub(super) id: ToolId,
     pub(super) item: ListItem,
     pub(super) form: ResultForm,
-    /// What goes in front of the result, if anything.
+    /// The text in front of the result, if any.
     pub(super) warning: Option<String>,
     pub(super) bounds: CallTimeouts,
-    /// How the client is told how far it is, if it wants to know.
+    /// The progress notifications, if the client wants them.
     pub(super) telling: Option<ToolProgress>,
     pub(super) bytes_max: usize,
     pub(super) since: Instant,
@@ -80,19 +80,19 @@ struct Ran<'a> {
     duration_ms: u64,
 }
 
-/// Tells whether a client of the protocol must see an error as it is: it can do something about it
-/// that a model cannot.
+/// Returns whether a client must receive an error unchanged: it can react to it, and a model
+/// cannot.
 pub(super) fn is_for_client(error: &str) -> bool {
     let code = RpcError::code_of(error);
     matches!(code, Some(CAPABILITY_REQUIRED | URL_ELICITATION_REQUIRED))
 }
 
-/// Tells whether a result is none yet: the server wants to know something first.
+/// Returns whether a result is a question: the server needs input first.
 pub(super) fn is_question(result: &ObjectMembers<'_>) -> bool {
     result.string("resultType").is_some_and(|kind| kind != "complete")
 }
 
-/// Returns how a tool has ended whose result this is; nothing where it has not.
+/// Returns the final progress for this result; `None` if the tool has not ended.
 fn end_of(result: Option<&ObjectMembers<'_>>) -> Option<ProgressReport> {
     match result {
         Some(result) if is_question(result) => None,
@@ -101,8 +101,8 @@ fn end_of(result: Option<&ObjectMembers<'_>>) -> Option<ProgressReport> {
     }
 }
 
-/// Returns why a call of a tool got no answer; of one that may have run, also what to mind before it is
-/// called again.
+/// Returns the error for a call without an answer; if the call may have run, with warnings about
+/// calling it again.
 pub(super) fn lost(error: &CallError, item: &ListItem) -> ErrorObject {
     let told = ErrorObject::from(error);
     match error {
@@ -113,7 +113,7 @@ pub(super) fn lost(error: &CallError, item: &ListItem) -> ErrorObject {
     }
 }
 
-/// Tells whether it is the client that lacks something.
+/// Returns whether the client lacks something that the call needs.
 pub(super) fn is_client_fault(error: &CallError) -> bool {
     matches!(
         error,
@@ -162,7 +162,7 @@ impl CallContinuation for MetaResponder {
 }
 
 impl MetaResponder {
-    /// Returns the result of the tool, which has these members, as the client gets it.
+    /// Returns the tool's result, which has these members, in the form for the client.
     fn result(&self, result: &str, members: Option<&ObjectMembers<'_>>, stop: &StopFlag) -> String {
         if members.is_some_and(is_question) {
             return result.to_owned();
@@ -202,7 +202,7 @@ impl MetaResponder {
             duration_ms: u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX),
         };
         let ran = serde_json::to_string(&ran).expect("our own values have string keys");
-        // What is no text is shown as it is.
+        // Content other than text is passed on unchanged.
         let mut blocks = vec![result_document::text_block(&ran)];
         blocks.extend(meta::outcome::other_blocks(result));
         Ok(format!(r#"{{"content":[{}],"structuredContent":{ran}}}"#, blocks.join(",")))

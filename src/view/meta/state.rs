@@ -1,4 +1,4 @@
-//! What the tools of ours remember between calls: large results, and schemas that were read.
+//! The state of the meta tools between calls: large results, and compiled schemas.
 
 use std::{
     collections::BTreeSet,
@@ -23,13 +23,13 @@ use crate::{
     },
 };
 
-/// What the tools of ours remember.
+/// The state of the meta tools.
 #[derive(Debug)]
 pub(in crate::view) struct MetaState {
     pub(in crate::view) validators: Arc<SchemaCache>,
-    /// What takes long is computed there.
+    /// The pool for long computations.
     pub(in crate::view) computer: ComputePool,
-    /// The tools with a schema of which the log says already that arguments are not checked, as digests.
+    /// The digests of tools with a schema for which an unchecked call was already logged.
     warned: Mutex<BTreeSet<u64>>,
     digests: RandomState,
     results: Mutex<ResultCache>,
@@ -61,8 +61,8 @@ impl ReclaimableMemory for MetaState {
 }
 
 impl MetaState {
-    /// Returns a result of `id`, JSON text, as `op` shows it: one that is larger than `bytes_max` as a
-    /// preview, and what is left out is kept for a while.
+    /// Returns a result of `id`, JSON text, in the form of `op`. A result larger than `bytes_max`
+    /// becomes a preview, and the rest is stored for a while.
     pub(super) fn shown(
         &self,
         op: MetaTool,
@@ -73,9 +73,9 @@ impl MetaState {
         let Some(preview) = ResultPreview::of(&result, bytes_max) else { return result };
         let cursor = preview.next().and_then(|next| {
             let mut word = [0; crate::meta::result_cache::WORD_BYTES];
-            // Who could guess it could read what others were answered.
+            // Unguessable, since it gives access to the result of another client.
             getrandom::fill(&mut word).ok()?;
-            // Before the lock, which what is dropped for it takes, too.
+            // Reserved before the lock: freeing memory for it takes the lock, too.
             let memory = budget::reserve(None, preview.document().bytes()).ok()?;
             let document = preview.document().clone();
             self.results().keep(word, id, (document, memory), next, self.now())
@@ -83,7 +83,7 @@ impl MetaState {
         preview.to_result(id, op, cursor.as_deref())
     }
 
-    /// Returns the page of a result of `id` that was kept, as a result of `op`, JSON text.
+    /// Returns a page of a stored result of `id`, as a result of `op`, JSON text.
     pub(super) fn page(
         &self,
         op: MetaTool,
@@ -94,11 +94,11 @@ impl MetaState {
         self.results().page(id, op, cursor, bytes_max, self.now())
     }
 
-    /// Does work on so many bytes: at once where they are few, else beside the event loops.
+    /// Does work on so many bytes: at once if they are few, else in the compute pool.
     ///
     /// # Errors
     ///
-    /// [`ComputeError`] when there is no outcome.
+    /// [`ComputeError`] if the work was not done.
     pub(in crate::view) async fn compute<T: Send + 'static>(
         &self,
         holder: Holder,
@@ -111,7 +111,7 @@ impl MetaState {
         self.computer.clone().run(holder, work).await
     }
 
-    /// Tells whether the log has nothing yet about this tool with this schema.
+    /// Records a tool with this schema. Returns whether it was not recorded yet.
     pub(in crate::view) fn note_schema(&self, id: &ToolId, schema: &str) -> bool {
         let digest = self.digests.hash_one((&id.server, &id.tool, schema));
         let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);

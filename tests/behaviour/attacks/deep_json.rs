@@ -50,7 +50,7 @@ async fn is_unharmed(fakes: &Fakes, client: &Client) -> bool {
 }
 
 #[tokio::test]
-async fn what_clients_nest_too_deep_reaches_no_child() {
+async fn a_request_nested_too_deep_does_not_reach_a_child() {
     let fakes = Fakes::new();
     let config = fakes.server("fragile", &FRAGILE) + &fakes.server("calm", &[]);
     let daemon = Daemon::with(config).ready();

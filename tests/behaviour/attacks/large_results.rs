@@ -19,7 +19,7 @@ fn call_of(fields: &[&str]) -> Value {
 }
 
 #[tokio::test]
-async fn parts_and_previews_of_large_results_hold_up_nobody() {
+async fn selections_and_previews_of_large_results_do_not_delay_other_clients() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(fakes.server("fake", &["--rich"])).ready();
     let bystanders = Bystanders::start(&daemon, "/meta").await;

@@ -100,7 +100,7 @@ fn config(servers: &str) -> String {
 }
 
 #[tokio::test]
-async fn answers_of_a_child_that_nobody_reads_stay_within_the_budget() {
+async fn unread_answers_of_a_child_stay_within_the_memory_budget() {
     let fakes = Fakes::new();
     let servers = fakes.server("fake", &[]) + &fakes.server("calm", &[]);
     let daemon = Daemon::with(config(&servers)).ready();
@@ -108,7 +108,7 @@ async fn answers_of_a_child_that_nobody_reads_stay_within_the_budget() {
 }
 
 #[tokio::test]
-async fn answers_of_an_upstream_that_nobody_reads_stay_within_the_budget() {
+async fn unread_answers_of_an_upstream_stay_within_the_memory_budget() {
     let (fakes, upstream) = (Fakes::new(), Upstream::start(&[]));
     let servers = upstream.server("up", "") + &fakes.server("calm", &[]);
     let daemon = Daemon::with(config(&servers)).ready();

@@ -37,7 +37,7 @@ fn results_are_shown_and_told_by_the_exit_code() {
 }
 
 #[test]
-fn what_is_wrong_is_named_before_the_tool_is_called() {
+fn the_cli_reports_a_wrong_call_before_it_calls_the_tool() {
     let rig = Rig::start();
     golden(
         "call_wrong",

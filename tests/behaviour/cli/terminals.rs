@@ -78,7 +78,7 @@ fn a_watched_status_is_drawn_on_a_page_of_its_own_which_ctrl_c_leaves() {
 }
 
 #[test]
-fn what_a_server_writes_cannot_steer_the_terminal() {
+fn the_output_of_a_server_cannot_steer_the_terminal() {
     let rig = Rig::start();
     let terminal = Terminal::open(80, 24);
     let socket = rig.daemon.control().display().to_string();

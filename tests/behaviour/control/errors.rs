@@ -95,7 +95,7 @@ async fn every_parameter_that_is_missing_unknown_or_mistyped_is_named() {
 }
 
 #[tokio::test]
-async fn what_is_no_request_is_answered_in_words() {
+async fn an_invalid_control_request_is_answered_with_an_explained_error() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(fakes.server("one", &[])).ready();
     let mut operator = Operator::at(&daemon).await;

@@ -18,7 +18,7 @@ async fn assert_undisturbed(daemon: &Daemon) {
 }
 
 #[tokio::test]
-async fn garbage_half_lines_and_lines_without_end_disturb_nobody() {
+async fn garbage_and_unfinished_lines_do_not_disturb_other_operators() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(fakes.server("one", &[])).ready();
     let mut half = Operator::at(&daemon).await;
@@ -50,7 +50,7 @@ async fn garbage_half_lines_and_lines_without_end_disturb_nobody() {
 }
 
 #[tokio::test]
-async fn a_thousand_connections_that_say_nothing_lock_out_nobody() {
+async fn a_thousand_silent_connections_do_not_lock_out_an_operator() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(fakes.server("one", &[])).ready();
     let socket = daemon.control();
@@ -108,7 +108,7 @@ async fn as_many_busy_connections_as_are_served_leave_the_rest_a_word_and_http_a
 }
 
 #[tokio::test]
-async fn who_never_reads_is_cut_off_alone() {
+async fn an_operator_that_never_reads_is_the_only_one_cut_off() {
     let fakes = Fakes::new();
     let config = "[listen]\nwrite_timeout = \"300ms\"\n".to_owned() + &fakes.server("one", &[]);
     let daemon = Daemon::with(config).ready();

@@ -88,7 +88,7 @@ async fn a_cancelled_request_ends_at_its_server_and_has_no_answer() {
 }
 
 #[tokio::test]
-async fn who_sends_nothing_more_is_answered_to_the_end_and_who_goes_has_cancelled() {
+async fn a_half_closed_connection_gets_its_answers_and_a_closed_one_cancels_its_requests() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(fakes.server("one", &[])).ready();
     let (mut quiet, mut other) = (Operator::at(&daemon).await, Operator::at(&daemon).await);

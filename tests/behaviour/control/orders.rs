@@ -99,7 +99,7 @@ async fn without_a_file_there_is_nothing_to_reload_unless_one_is_named() {
 }
 
 #[tokio::test]
-async fn a_pipe_that_stands_where_the_file_was_holds_nobody_up() {
+async fn a_pipe_in_place_of_the_configuration_file_does_not_block_a_reload() {
     let fakes = Fakes::new();
     let daemon = Daemon::with("").ready();
     let mut operator = Operator::at(&daemon).await;
@@ -135,7 +135,7 @@ async fn a_stop_is_answered_and_what_runs_is_finished() {
 }
 
 #[tokio::test]
-async fn what_does_not_end_in_time_is_told_that_the_service_stops() {
+async fn a_call_still_running_at_the_shutdown_timeout_is_told_that_the_service_stops() {
     let fakes = Fakes::new();
     let config = "[service]\nshutdown_timeout = \"100ms\"\n".to_owned() + &fakes.server("one", &[]);
     let mut daemon = Daemon::with(config).ready();

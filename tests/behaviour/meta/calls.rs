@@ -212,7 +212,7 @@ async fn progress_of_the_tool_comes_under_the_token_of_the_client() {
 }
 
 #[tokio::test]
-async fn of_a_tool_that_says_nothing_it_is_told_that_it_starts_and_how_it_ends() {
+async fn a_call_of_a_silent_tool_reports_progress_at_its_start_and_at_its_end() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(BOTH.to_owned() + &fakes.server("fake", &[])).ready();
     let clients = [meta(&daemon).await, Meta::modern(Modern::new(daemon.client("/meta"))).await];
@@ -269,7 +269,7 @@ async fn a_server_gets_the_headers_that_its_tool_wants() {
 }
 
 #[tokio::test]
-async fn what_only_reads_is_called_again_when_its_server_dies() {
+async fn a_read_only_or_idempotent_call_is_repeated_if_its_server_dies() {
     let fakes = Fakes::new();
     let state = fakes.path("state");
     let path = state.display().to_string();

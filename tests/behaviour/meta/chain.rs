@@ -110,7 +110,7 @@ async fn a_chain_stops_at_the_first_failure_and_keeps_what_it_has() {
 }
 
 #[tokio::test]
-async fn what_only_the_client_can_mend_is_its_own_error_until_a_step_is_done() {
+async fn an_error_for_the_client_is_passed_on_as_it_is_only_if_no_step_was_done() {
     let fakes = Fakes::new();
     let daemon = daemon(&fakes);
     let meta = meta(&daemon).await;

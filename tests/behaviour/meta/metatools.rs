@@ -136,7 +136,7 @@ async fn a_tool_is_run_and_its_answer_has_what_is_wanted() {
 }
 
 #[tokio::test]
-async fn what_is_not_to_be_had_is_refused_by_name_and_nothing_is_run() {
+async fn an_unsupported_option_or_tool_is_refused_by_name_and_runs_nothing() {
     let fakes = Fakes::new();
     let daemon = daemon(&fakes);
     let meta = meta(&daemon).await;

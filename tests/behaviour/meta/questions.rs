@@ -101,7 +101,7 @@ async fn a_modern_client_comes_back_and_the_call_that_was_held_goes_on() {
 }
 
 #[tokio::test]
-async fn who_cannot_be_asked_gets_the_word_of_the_server() {
+async fn a_client_without_elicitation_receives_the_error_that_the_server_returns() {
     let fakes = Fakes::new();
     let config = BOTH.to_owned() + &fakes.server("old", &[]) + OWNED;
     let daemon = Daemon::with(config).ready();

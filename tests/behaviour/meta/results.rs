@@ -119,7 +119,7 @@ async fn a_large_structured_value_can_be_had_in_parts_or_read_on_in() {
 }
 
 #[tokio::test]
-async fn what_is_not_too_large_comes_whole() {
+async fn a_result_below_the_size_limit_is_returned_whole() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(BOTH.to_owned() + &fakes.server("fake", &[])).ready();
     let meta = meta(&daemon).await;

@@ -11,7 +11,7 @@ async fn with_session(daemon: &Daemon) -> Meta {
 }
 
 #[tokio::test]
-async fn what_the_tool_says_of_its_failure_is_passed_on() {
+async fn a_failure_reported_by_the_tool_is_passed_on() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(BOTH.to_owned() + &fakes.server("fake", &[])).ready();
     let meta = meta(&daemon).await;

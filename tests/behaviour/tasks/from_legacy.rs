@@ -67,7 +67,7 @@ async fn it_starts_a_task_looks_how_it_is_doing_and_fetches_the_result() {
 }
 
 #[tokio::test]
-async fn what_is_answered_at_once_is_a_task_that_has_ended() {
+async fn a_call_answered_at_once_becomes_a_task_that_has_ended() {
     let rig = rig().await;
     for server in SERVERS {
         let (client, _) = rig.legacy(server).await;
@@ -123,7 +123,7 @@ async fn a_task_that_fails_has_failed_in_its_own_words() {
 }
 
 #[tokio::test]
-async fn who_waits_for_the_result_is_asked_what_the_server_wants_to_know() {
+async fn a_client_that_waits_for_the_result_receives_the_questions_of_the_server() {
     let rig = rig().await;
     let steps = ["working", "input_required", "working", "input_required", "completed"];
     for server in SERVERS {
@@ -210,7 +210,7 @@ async fn a_task_is_cancelled_once_and_who_waits_for_it_is_told() {
 }
 
 #[tokio::test]
-async fn what_was_cancelled_cannot_be_cancelled_again() {
+async fn a_cancelled_task_cannot_be_cancelled_again() {
     let rig = rig().await;
     for server in SERVERS {
         let (client, _) = rig.legacy(server).await;
@@ -234,7 +234,7 @@ async fn a_question_says_which_task_it_belongs_to() {
 }
 
 #[tokio::test]
-async fn who_waits_no_longer_leaves_nothing_that_asks_the_server() {
+async fn a_client_that_stops_waiting_leaves_no_poll_of_its_task_behind() {
     let rig = rig().await;
     for server in SERVERS {
         let (client, _) = rig.legacy(server).await;
@@ -263,7 +263,7 @@ async fn who_waits_no_longer_leaves_nothing_that_asks_the_server() {
 }
 
 #[tokio::test]
-async fn what_there_is_not_is_refused() {
+async fn a_legacy_client_is_refused_an_unknown_task_or_task_method() {
     let rig = rig().await;
     for server in SERVERS {
         let (client, _) = rig.legacy(server).await;

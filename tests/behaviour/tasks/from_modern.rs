@@ -68,7 +68,7 @@ async fn a_tool_that_demands_a_task_gets_one_and_no_other_does() {
 }
 
 #[tokio::test]
-async fn who_takes_no_tasks_is_told_that_the_tool_takes_one() {
+async fn a_client_without_the_tasks_extension_is_told_that_the_tool_requires_it() {
     let rig = rig().await;
     for server in SERVERS {
         let client = rig.modern(server);
@@ -83,7 +83,7 @@ async fn who_takes_no_tasks_is_told_that_the_tool_takes_one() {
 }
 
 #[tokio::test]
-async fn how_a_task_ends_is_told_in_its_own_words() {
+async fn a_task_reports_its_end_in_the_terms_of_the_modern_era() {
     let rig = rig().await;
     for server in SERVERS {
         let client = rig.with_tasks(server);
@@ -132,7 +132,7 @@ async fn an_update_is_acknowledged_where_the_task_is_known() {
 }
 
 #[tokio::test]
-async fn what_there_is_not_is_refused() {
+async fn a_modern_client_is_refused_an_unknown_task_or_task_method() {
     let rig = rig().await;
     for server in SERVERS {
         let client = rig.with_tasks(server);
@@ -160,7 +160,7 @@ async fn what_there_is_not_is_refused() {
 }
 
 #[tokio::test]
-async fn who_takes_no_tasks_is_told_nothing_of_one() {
+async fn a_client_without_the_tasks_extension_cannot_access_a_task() {
     let rig = rig().await;
     for server in SERVERS {
         let mut named = started_modern(&rig.with_tasks(server), &json!({})).await;

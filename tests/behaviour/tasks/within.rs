@@ -17,7 +17,7 @@ const OWNED: &str = "sharing = \"session\"\n";
 const EXCLUSIVE: &str = "sharing = \"exclusive\"\n";
 
 #[tokio::test]
-async fn those_of_a_legacy_server_pass_as_they_are_but_nobody_sees_those_of_others() {
+async fn a_task_of_a_shared_legacy_server_passes_unchanged_but_cannot_be_listed() {
     let rig = Rig::start(Era::Legacy, "").await;
     for server in SERVERS {
         let (client, capabilities) = rig.legacy(server).await;
@@ -46,7 +46,7 @@ async fn those_of_a_legacy_server_pass_as_they_are_but_nobody_sees_those_of_othe
 }
 
 #[tokio::test]
-async fn who_has_a_legacy_server_for_itself_may_list_them_and_is_asked() {
+async fn an_owner_of_a_legacy_server_may_list_its_tasks_and_receives_their_questions() {
     let rig = Rig::start(Era::Legacy, OWNED).await;
     for server in SERVERS {
         let (client, capabilities) = rig.legacy(server).await;
@@ -198,7 +198,7 @@ async fn a_legacy_client_with_a_connection_of_its_own_finds_its_tasks_at_a_moder
 }
 
 #[tokio::test]
-async fn nobody_hears_how_the_tasks_of_others_are_doing() {
+async fn a_task_notification_reaches_only_the_owner_of_the_connection() {
     for (sharing, hears) in [("", false), (OWNED, true)] {
         let rig = Rig::start(Era::Legacy, sharing).await;
         for server in SERVERS {

@@ -1,4 +1,4 @@
-//! Files, and answers of registries.
+//! The fuzz targets for files and answers of registries.
 
 use std::{cell::RefCell, fs, path::Path};
 
@@ -19,7 +19,7 @@ thread_local! {
         RefCell::new(tempfile::tempdir().expect("a temporary directory"));
 }
 
-/// A configuration file: it is read, or refused with words that can be shown.
+/// Checks that a configuration file is parsed, or refused with a displayable error.
 pub(super) fn configuration(data: &[u8]) {
     FILE.with_borrow(|file| {
         fs::write(file.path(), data).expect("written");
@@ -29,7 +29,7 @@ pub(super) fn configuration(data: &[u8]) {
     });
 }
 
-/// A file of another program that declares servers.
+/// Checks the import of another program's file that declares servers.
 pub(super) fn import(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     for name in ["mcp.json", "config.toml"] {
@@ -41,7 +41,7 @@ pub(super) fn import(data: &[u8]) {
     }
 }
 
-/// What the disk keeps of a server: what is understood is written again, and read as the same.
+/// Checks that a parsed catalog file is written and parsed again without a change.
 pub(super) fn catalog(data: &[u8]) {
     let Ok(body) = str::from_utf8(data) else { return };
     if let Some(written) = catalog::rewritten(body) {
@@ -49,8 +49,7 @@ pub(super) fn catalog(data: &[u8]) {
     }
 }
 
-/// What the disk keeps of a call that runs in the background: what is understood is written again, and
-/// read as the same.
+/// Checks that a parsed file of a background call is written and parsed again without a change.
 pub(super) fn task(data: &[u8]) {
     DIRECTORY.with_borrow(|state| {
         let (shelf, directory) =
@@ -68,13 +67,13 @@ pub(super) fn task(data: &[u8]) {
     });
 }
 
-/// A page of a registry: its entries are within their bounds.
+/// Checks that the entries of a registry page respect their limits.
 pub(super) fn registry(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     for [name, description, install] in provision::read_page(text).unwrap_or_default() {
         assert!(!name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic()), "{name}");
         assert!(description.len() <= DESCRIPTION_BYTES_MAX, "{description}");
-        // What is to be put into a file is in quotes; what is to be run in a shell needs none.
+        // A value for a file is in quotes; a shell command needs none.
         let address = install.strip_prefix("url = \"").and_then(|rest| rest.strip_suffix('"'));
         let plain = address.unwrap_or(&install);
         assert!(!plain.contains(['\n', '\'', '"', '$', '`', ';']), "{install}");

@@ -1,4 +1,4 @@
-//! Messages, and how they are cut out of what comes.
+//! The fuzz targets for messages and their framing.
 
 use bytes::Bytes;
 use metamcp::{
@@ -16,7 +16,7 @@ use metamcp::{
 };
 use serde_json::value::RawValue;
 
-/// The parts that are read and rewritten on the way.
+/// The message parts that metamcp reads and rewrites.
 const PARTS: [MessagePart; 14] = [
     MessagePart::Id,
     MessagePart::ProgressToken,
@@ -34,7 +34,7 @@ const PARTS: [MessagePart; 14] = [
     MessagePart::Reference,
 ];
 
-/// Bodies and lines: whatever comes is a message, a batch or an error.
+/// Checks bodies and lines: any input is a message, a batch or an error.
 pub(super) fn envelope(data: &[u8]) {
     let bytes = Bytes::copy_from_slice(data);
     if let Ok(message) = Message::parse(bytes.clone()) {
@@ -61,7 +61,7 @@ pub(super) fn envelope(data: &[u8]) {
     }
 }
 
-/// A message is what it was read from, each of its parts is JSON, and can be replaced.
+/// Checks that a message keeps its bytes, and that each part is JSON and replaceable.
 fn check(message: &Message, data: &[u8]) {
     assert_eq!(message.bytes(), data);
     for part in PARTS {
@@ -81,7 +81,7 @@ fn check(message: &Message, data: &[u8]) {
     ClientMeta::read(message).ok();
 }
 
-/// Items are JSON, each once; what is rejected can be left out.
+/// Checks that items are JSON and unique, and that rejected ones can be removed.
 fn check_page(list: ListKind, result: &str) {
     let Ok(page) = ListPage::read(list, result) else { return };
     for item in &page.items {
@@ -95,15 +95,15 @@ fn check_page(list: ListKind, result: &str) {
     }
 }
 
-/// Lines of a pipe and events of a stream: the same, however the bytes are cut up on their way.
+/// Checks that lines and events are the same for any division of the bytes into chunks.
 pub(super) fn framing(data: &[u8]) {
     let Some((sizes, data)) = data.split_first_chunk::<2>() else { return };
     let piece = usize::from(sizes[0]) + 1;
-    // Nothing is too long.
+    // A limit that nothing exceeds.
     let (whole, in_pieces) = (data.len() + 1, data.len().min(piece).max(1));
     assert_eq!(lines(data, whole, whole), lines(data, in_pieces, whole));
     assert_eq!(events(data, whole, whole), events(data, in_pieces, whole));
-    // Much is.
+    // A limit that much exceeds.
     let length_max = usize::from(sizes[1]);
     for line in lines(data, in_pieces, length_max) {
         match line {
@@ -144,7 +144,7 @@ fn events(data: &[u8], piece: usize, length_max: usize) -> Vec<SseItem> {
     found
 }
 
-/// A line of an operator: its parameters are read, or refused with words that are short.
+/// Checks that the parameters of an operator's line are parsed, or refused with a short text.
 pub(super) fn control(data: &[u8]) {
     let Ok(message) = Message::parse(Bytes::copy_from_slice(data)) else { return };
     let method = message.method().unwrap_or_default();

@@ -1,14 +1,13 @@
-//! What is fuzzed: for each parser a function that holds what it makes of some bytes against what must be
-//! so whatever they are.
+//! The fuzz targets: per parser, a function that checks invariants of its result for any input.
 
 mod files;
 mod messages;
 mod words;
 
-/// A target: it panics where something is not so.
+/// A fuzz target, which panics if an invariant is violated.
 pub(crate) type Target = fn(&[u8]);
 
-/// The targets by name. Each has a directory of that name in the corpus.
+/// The targets by name. Each has a directory with its name in the corpus.
 pub(crate) const ALL: [(&str, Target); 13] = [
     ("catalog", files::catalog),
     ("configuration", files::configuration),
@@ -25,7 +24,7 @@ pub(crate) const ALL: [(&str, Target); 13] = [
     ("task", files::task),
 ];
 
-/// Returns the data as two texts, cut at its first line break.
+/// Splits the data into two texts at its first line break.
 fn two_texts(data: &[u8]) -> Option<(&str, &str)> {
     let text = str::from_utf8(data).ok()?;
     Some(text.split_once('\n').unwrap_or((text, "")))

@@ -1,4 +1,4 @@
-//! What clients and servers say in single words: ids, cursors, paths, schemas.
+//! The fuzz targets for ids, cursors, paths and schemas.
 
 use std::sync::atomic::AtomicBool;
 
@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::two_texts;
 
-/// The id of a session: only what we have signed is one, and it says what it said.
+/// Checks that only a signed session id is accepted, and that it returns its content.
 pub(super) fn session(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     let seal = SessionSigner::new(b"a key");
@@ -27,7 +27,7 @@ pub(super) fn session(data: &[u8]) {
     assert_eq!(seal.read(&String::from_utf8_lossy(&forged)), None);
 }
 
-/// The cursor of a page: one of ours leads to its page, whatever else is there to none far away.
+/// Checks that a cursor made by metamcp leads to its page, and any other text to no distant one.
 pub(super) fn cursor(data: &[u8]) {
     let Some((text, question)) = two_texts(data) else { return };
     let question = CursorScope::new(&[question]);
@@ -37,7 +37,7 @@ pub(super) fn cursor(data: &[u8]) {
     assert!(question.offset(8, &question.cursor(7, offset)).is_err());
 }
 
-/// Paths of `fields`, in the first line, and a result: what comes is JSON.
+/// Checks that paths of `fields`, in the first line, applied to a result, give JSON.
 pub(super) fn fields(data: &[u8]) {
     let Some((paths, result)) = two_texts(data) else { return };
     let Ok(fields) = FieldSelection::parse(paths.split(',')) else { return };
@@ -48,8 +48,8 @@ pub(super) fn fields(data: &[u8]) {
     serde_json::from_str::<&RawValue>(&applied).expect("it is JSON still");
 }
 
-/// A schema, in the first line, and arguments: they are held against it within its steps, the second
-/// time as the first time.
+/// Checks that arguments are validated against the schema in the first line within the step limit,
+/// twice with the same outcome.
 pub(super) fn schema(data: &[u8]) {
     let Some((schema, args)) = two_texts(data) else { return };
     if [schema, args].into_iter().any(|text| serde_json::from_str::<&RawValue>(text).is_err()) {
@@ -59,12 +59,12 @@ pub(super) fn schema(data: &[u8]) {
     let first = validators.check(Account::Service, schema, args, None);
     if let Some(second) = validators.check_briefly(Account::Service, schema, args) {
         let (first, second) = (format!("{first:?}"), format!("{second:?}"));
-        // What is checked briefly has fewer steps.
+        // A brief check has fewer steps.
         assert!(first == second || first.starts_with("Unchecked"), "{first} {second}");
     }
 }
 
-/// The page of a tool: it has its server in front, and nothing else is another.
+/// Checks that the page URI of a tool is prefixed with its server, reversibly.
 pub(super) fn page(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     if let Some(exposed) = apps::exposed("a", text) {

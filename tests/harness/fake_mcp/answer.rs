@@ -1,4 +1,4 @@
-//! HTTP answers and the headers of requests.
+//! Helpers for HTTP answers and request headers.
 
 use bytes::Bytes;
 use http_body_util::{Either, Full};
@@ -33,14 +33,14 @@ pub(crate) fn refuse(status: StatusCode, fault: &Fault, id: &str) -> Answer {
     whole(status, "application/json", fault.answer(id))
 }
 
-/// Returns 405 with the methods that are allowed.
+/// Returns status 405 with the allowed methods.
 pub(crate) fn not_allowed(allowed: &str) -> Answer {
     let mut answer = fault(StatusCode::METHOD_NOT_ALLOWED, -32000, "Method not allowed.");
     answer.headers_mut().insert(ALLOW, value_of(allowed));
     answer
 }
 
-/// Returns an answer whose body is there already.
+/// Returns an answer with a complete body.
 pub(crate) fn whole(status: StatusCode, media_type: &str, body: String) -> Answer {
     let mut answer = Response::new(Either::Left(Full::from(body)));
     *answer.status_mut() = status;
@@ -50,7 +50,7 @@ pub(crate) fn whole(status: StatusCode, media_type: &str, body: String) -> Answe
     answer
 }
 
-/// Returns an answer whose body is what will be written.
+/// Returns an answer that streams `writes`.
 pub(crate) fn stream(slot: Slot, writes: Writes, format: Format) -> Answer {
     let mut answer = Response::new(Either::Right(Messages::new(slot, writes, format)));
     let headers = answer.headers_mut();
@@ -63,17 +63,17 @@ pub(crate) fn stream(slot: Slot, writes: Writes, format: Format) -> Answer {
     answer
 }
 
-/// Returns a header value; ours are all printable.
+/// Returns a header value from printable text.
 pub(crate) fn value_of(text: &str) -> HeaderValue {
     text.parse().expect("header values here are printable ASCII")
 }
 
-/// Returns a header, or nothing when it is absent or no text.
+/// Returns a header; empty if it is absent or not text.
 pub(crate) fn header<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
     headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
-/// Tells whether the client takes a media type.
+/// Returns whether the client accepts a media type.
 pub(crate) fn accepts(headers: &HeaderMap, media_type: &str) -> bool {
     headers
         .get_all(ACCEPT)

@@ -17,14 +17,14 @@ use crate::{
     wire::{Wire, Write, Writes},
 };
 
-/// How messages are put on a stream.
+/// The format of messages on a stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Format {
     Events,
     Plain,
 }
 
-/// A body that writes what comes, until that ends, the session ends or the test cuts it.
+/// A body that writes its messages until they end, the session ends or the test cuts it.
 #[derive(Debug)]
 pub(crate) struct Messages {
     slot: Slot,
@@ -73,12 +73,12 @@ impl Messages {
         Self { slot, writes, format, closed, cut, is_flushed: false, exit_code: None }
     }
 
-    /// Fails, upon which hyper closes the connection without an end of the body.
+    /// Fails, so that hyper closes the connection in the middle of the body.
     ///
-    /// One poll later: hyper flushes what it was given when a body has nothing more.
+    /// It fails in the next poll: hyper flushes its buffer when a body is pending.
     fn break_off<T>(&mut self, context: &Context<'_>) -> Poll<Option<io::Result<T>>> {
         if !std::mem::replace(&mut self.is_flushed, true) {
-            // Cancelled is cancelled, but the future that said so must not be polled again.
+            // The token stays cancelled, but its completed future must not be polled again.
             self.cut = Box::pin(self.slot.cut.clone().cancelled_owned());
             context.waker().wake_by_ref();
             return Poll::Pending;
@@ -86,10 +86,9 @@ impl Messages {
         Poll::Ready(Some(Err(io::Error::other("cut by the test"))))
     }
 
-    /// Exits once hyper has written what it was given.
+    /// Exits after hyper has written its buffer.
     ///
-    /// hyper flushes after a pending body within the same poll, and there is one thread: the
-    /// task runs after that.
+    /// hyper flushes after a pending body in the same poll. The only thread runs this task later.
     fn exit_after_flush<T>(&self, code: i32) -> Poll<T> {
         let fake = self.slot.fake.clone();
         self.slot.fake.tasks.spawn(async move { exit(&fake, code) });
@@ -98,7 +97,7 @@ impl Messages {
 }
 
 impl Format {
-    /// Returns the bytes to write, and the code to exit with after them.
+    /// Returns the bytes to write, and an exit code to use after them.
     fn bytes(self, id: Option<String>, write: Write) -> (Vec<u8>, Option<i32>) {
         let id = id.map_or(String::new(), |id| format!("id: {id}\n"));
         let framed = |message: String| match self {
@@ -126,7 +125,7 @@ impl Format {
 
 /// Waits for the answers and returns a queue that holds one body.
 ///
-/// Plain JSON has no place for notifications and requests: they are lost.
+/// Plain JSON has no place for notifications and requests: they are dropped.
 pub(crate) async fn one_body(
     mut writes: mpsc::Receiver<Write>,
     is_batch: bool,

@@ -1,4 +1,4 @@
-//! A request of the client, until it is answered.
+//! A request of the client until its answer.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use crate::{
     wire::{Wire, Write},
 };
 
-/// A request that waits for its answer. Dropping it means never to answer.
+/// A request without an answer so far. Dropping it leaves it unanswered.
 #[derive(Debug)]
 pub(crate) struct Call {
     pub(crate) fake: Arc<Fake>,
     pub(crate) session: Option<String>,
-    /// Who calls, as only modern requests say.
+    /// The caller, known only for modern requests.
     pub(crate) caller: Option<Arc<Caller>>,
     pub(crate) id: String,
     pub(crate) progress_token: Option<String>,
@@ -41,12 +41,12 @@ impl Call {
         }
     }
 
-    /// Writes an answer, whatever has happened to the request.
+    /// Writes an answer, even if the request was cancelled.
     pub(crate) async fn send(&self, result: &str) {
         self.wire.send(Write::Answer(self.message(result))).await;
     }
 
-    /// Answers with a result as it is, unless the request was cancelled.
+    /// Answers with an unchanged result, unless the request was cancelled.
     pub(crate) async fn verbatim(self, result: &str) {
         if !self.cancelled.is_cancelled() {
             let message = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, self.id);
@@ -60,7 +60,7 @@ impl Call {
         format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, self.id)
     }
 
-    /// Says of a modern result which kind it is and whose, unless it says so itself.
+    /// Adds kind and server to a modern result, unless it has them.
     fn completed(&self, result: &str) -> String {
         let members = Members::read(Some(result));
         let mut more = Vec::new();

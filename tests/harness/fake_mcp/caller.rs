@@ -1,4 +1,4 @@
-//! What a modern request says about its client, and whether it may be answered at all.
+//! The client of a modern request, and the checks of that request.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::{
     tasks, tools,
 };
 
-/// A client, as one of its requests shows it.
+/// A client, as described by one of its requests.
 #[derive(Debug)]
 pub(crate) struct Caller {
     capabilities: Value,
@@ -23,11 +23,11 @@ pub(crate) struct Caller {
     level: Option<Level>,
     /// The names of all metadata.
     meta: Vec<String>,
-    /// The headers that mirror the body; nothing on a pipe.
+    /// The headers that mirror the body; `None` on a pipe.
     headers: Option<BTreeMap<String, String>>,
 }
 
-/// A request that is not carried out.
+/// A refused request.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     pub(crate) status: StatusCode,
@@ -35,7 +35,7 @@ pub(crate) struct Refusal {
 }
 
 impl Caller {
-    /// Reads who calls, if the request is as the revision wants it.
+    /// Reads the caller of a request that follows the revision.
     pub(crate) fn admit(
         fake: &Fake,
         message: &Message<'_>,
@@ -86,27 +86,27 @@ impl Caller {
         Ok((caller, version))
     }
 
-    /// Tells whether each request comes on a connection of its own.
+    /// Returns whether each request has its own connection.
     pub(crate) fn is_http(&self) -> bool {
         self.headers.is_some()
     }
 
-    /// Tells whether the client wants log messages of this level.
+    /// Returns whether the client wants log messages of this level.
     pub(crate) fn wants(&self, level: Level) -> bool {
         self.level.is_some_and(|least| least <= level)
     }
 
-    /// Tells whether the client declares an extension.
+    /// Returns whether the client declares an extension.
     pub(crate) fn has_extension(&self, name: &str) -> bool {
         self.capabilities["extensions"][name].is_object()
     }
 
-    /// Tells whether the client declares what is needed.
+    /// Returns whether the client declares the capabilities.
     fn has(&self, needed: &[&str]) -> bool {
         needed.iter().all(|name| self.capabilities.get(name).is_some())
     }
 
-    /// Returns everything, for a tool that tells it.
+    /// Returns all properties, for the tool that reports them.
     pub(crate) fn told(&self) -> Value {
         json!({
             "clientCapabilities": self.capabilities,
@@ -118,7 +118,7 @@ impl Caller {
     }
 }
 
-/// Returns the error for a version that is not served.
+/// Returns the error for an unsupported version.
 fn unsupported(requested: &str) -> Fault {
     Fault {
         code: -32022,
@@ -127,7 +127,7 @@ fn unsupported(requested: &str) -> Fault {
     }
 }
 
-/// Returns the error for what the client would have to be asked, and cannot.
+/// Returns the error for a missing capability of the client.
 fn undeclared(needed: &[&str]) -> Fault {
     let needed: BTreeMap<&str, Value> = needed.iter().map(|name| (*name, json!({}))).collect();
     Fault {

@@ -1,4 +1,4 @@
-//! The bodies that are open: which stream each carries, and how the test ends them.
+//! The open bodies: the stream that each carries, and how the test ends them.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -12,22 +12,22 @@ pub(crate) const GET_STREAM: &str = "g";
 /// An open body.
 #[derive(Debug)]
 pub(crate) struct Carrier {
-    /// Modern bodies have none.
+    /// The session; modern bodies have none.
     session: Option<String>,
     stream: String,
     kind: Kind,
-    /// Ends the body as it should.
+    /// Ends the body correctly.
     closed: CancellationToken,
     /// Breaks the connection in the middle of the body.
     cut: CancellationToken,
 }
 
-/// By which request a body was opened.
+/// The request that opened a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Get,
     Post,
-    /// Its end is the end of the session.
+    /// A GET whose end is the end of the session.
     Session,
 }
 
@@ -37,7 +37,7 @@ impl Kind {
     }
 }
 
-/// An entry in the list of open bodies, for as long as the body is there.
+/// An entry in the list of open bodies; it lives as long as the body.
 #[derive(Debug)]
 pub(crate) struct Slot {
     pub(crate) fake: Arc<Fake>,
@@ -49,7 +49,7 @@ pub(crate) struct Slot {
 }
 
 impl Fake {
-    /// Enters a body; nothing when the stream has one or the session is gone.
+    /// Registers a body; `None` if the stream already has one or the session is gone.
     pub(crate) fn carry(self: &Arc<Self>, session: &str, stream: &str, kind: Kind) -> Option<Slot> {
         let slot = {
             let mut state = self.state();
@@ -74,7 +74,7 @@ impl Fake {
         Some(slot)
     }
 
-    /// Enters the body of a modern answer, whose call ends with it.
+    /// Registers the body of a modern answer, whose call ends with it.
     pub(crate) fn carry_call(self: &Arc<Self>, call: Option<u64>) -> Slot {
         let (closed, cut) = (CancellationToken::new(), CancellationToken::new());
         let carrier = Carrier {
@@ -88,7 +88,7 @@ impl Fake {
         Slot { fake: self.clone(), number, call, closed, cut }
     }
 
-    /// Breaks all bodies of GETs, or of POSTs, and waits until they are gone; returns how many.
+    /// Breaks all bodies of GETs, or of POSTs, and waits for their end; returns their number.
     pub(crate) async fn cut(&self, is_get: bool) -> usize {
         let numbers: BTreeSet<u64> = {
             let state = self.state();
@@ -105,7 +105,7 @@ impl Fake {
         numbers.len()
     }
 
-    /// Ends all bodies of GETs, or of POSTs, as they should end; returns how many.
+    /// Ends all bodies of GETs, or of POSTs, correctly; returns their number.
     pub(crate) fn close(&self, is_get: bool) -> usize {
         let state = self.state();
         let wanted = state.carriers.values().filter(|carrier| carrier.kind.is_get() == is_get);
@@ -120,13 +120,13 @@ impl State {
         self.n_carriers
     }
 
-    /// Takes the call that listens, if this one does.
+    /// Takes the call, if it is listening.
     fn stop_listening(&mut self, call: u64) -> Vec<Call> {
         let cut = self.listens.extract_if(.., |listen| listen.number() == call);
         cut.map(Listen::into_call).collect()
     }
 
-    /// Cancels a call whose client has closed the stream of its answer, if it is not answered.
+    /// Cancels an unanswered call whose client has closed the stream of its answer.
     fn close(&mut self, call: u64) -> Vec<Call> {
         let Some(call) = self.in_flight.get(&call) else { return Vec::new() };
         call.cancelled.cancel();
@@ -134,7 +134,7 @@ impl State {
         self.take_cancelled()
     }
 
-    /// Returns how many bodies of GETs, or of POSTs, are open in sessions that are alive.
+    /// Returns the number of open bodies of GETs, or of POSTs, in live sessions.
     pub(crate) fn n_open(&self, is_get: bool) -> usize {
         let of_kind = self.carriers.values().filter(|open| open.kind.is_get() == is_get);
         let is_alive = |session: &String| self.sessions.contains_key(session);
@@ -156,7 +156,7 @@ impl Drop for Slot {
                 }
                 _ => None,
             };
-            // What the test has cut goes on, except that nobody listens any more.
+            // A call that the test cut continues, but no longer listens.
             let cancelled = self.call.map(|call| match self.cut.is_cancelled() {
                 true => state.stop_listening(call),
                 false => state.close(call),

@@ -1,28 +1,28 @@
-//! The control routes of the HTTP transports, for the test and for nobody else.
+//! The control routes of the HTTP transports, for tests only.
 //!
 //! | route | effect |
 //! |---|---|
-//! | `GET /control/log?NAME=N&…` | what happened, once each named count is at least N |
-//! | `POST /control/change?list=L` | adds an item to `tools`, `prompts` or `resources` and tells whoever wants to know |
-//! | `POST /control/cut` | breaks all GET streams; they can be opened again once this answers |
-//! | `POST /control/cut_posts` | breaks the answers of all POSTs; the calls go on |
-//! | `POST /control/drain` | as SIGTERM: accepts no more, finishes what is in flight, exits |
-//! | `POST /control/end_listens` | ends all subscriptions as they should end |
-//! | `POST /control/end_posts` | ends the streams that answer POSTs; the calls go on |
-//! | `POST /control/flip` | adds a tool and tells nobody |
+//! | `GET /control/log?NAME=N&…` | returns the events, once each named count is at least N |
+//! | `POST /control/change?list=L` | adds to `tools`, `prompts` or `resources` and notifies |
+//! | `POST /control/cut` | breaks all GET streams; they can be opened again after the answer |
+//! | `POST /control/cut_posts` | breaks the answers of all POSTs; the calls continue |
+//! | `POST /control/drain` | as SIGTERM: accepts no more, finishes requests in flight, exits |
+//! | `POST /control/end_listens` | ends all subscriptions correctly |
+//! | `POST /control/end_posts` | ends the streams that answer POSTs; the calls continue |
+//! | `POST /control/flip` | adds a tool without a notification |
 //! | `POST /control/forget` | drops all sessions, as a restart does |
-//! | `POST /control/forget?finish=1` | drops them as an expiry does: what is in flight is answered |
+//! | `POST /control/forget?finish=1` | drops them as an expiry does: pending calls are answered |
 //! | `POST /control/hang?n=1` | the next n POSTs wait for `/control/resume` |
-//! | `POST /control/pings?mode=never` | so is every `ping` answered; or `answer`, `status&code=503` |
-//! | `POST /control/push` | writes the body to all GET streams and subscriptions, verbatim |
-//! | `POST /control/release?key=K` | answers the calls that are held under that key |
-//! | `POST /control/resume` | lets POSTs that hang go on |
+//! | `POST /control/pings?mode=never` | sets the answer to `ping`; or `answer`, `status&code=503` |
+//! | `POST /control/push` | writes the body verbatim to all GET streams and subscriptions |
+//! | `POST /control/release?key=K` | answers the calls held under that key |
+//! | `POST /control/resume` | continues POSTs that hang |
 //! | `POST /control/status?code=503&n=2` | the next n POSTs are answered with that status |
-//! | `POST /control/touch?uri=U` | tells whoever watches a resource that it was updated |
+//! | `POST /control/touch?uri=U` | notifies subscribers of the resource of an update |
 //!
 //! The names of counts are the members of the log with a number or a list, `requests.METHOD`,
-//! `executions.KEY`, `hearers` (streams that hear of lists) and `gone` (cancelled in either way). All routes are there on a port of their own too, which neither waits for
-//! `--listen-after` nor ends with a drain.
+//! `executions.KEY`, `hearers` (streams that receive list changes) and `gone` (cancelled either
+//! way). A separate port has all routes too; it ignores `--listen-after` and drains.
 
 use std::{
     collections::BTreeMap,
@@ -42,7 +42,7 @@ use crate::{
     state::Pings,
 };
 
-/// What the test has ordered for the next POSTs.
+/// The orders of the test for the next POSTs.
 #[derive(Debug, Default)]
 pub(crate) struct Control {
     orders: Mutex<Orders>,
@@ -58,7 +58,7 @@ struct Orders {
 }
 
 impl Control {
-    /// Remembers the headers of a POST.
+    /// Records the headers of a POST.
     fn note_post(&self, headers: &HeaderMap) {
         self.orders().last_headers = headers
             .iter()
@@ -68,7 +68,7 @@ impl Control {
             .collect();
     }
 
-    /// Returns the status that was ordered for this POST.
+    /// Returns the status ordered for this POST.
     fn take_status(&self) -> Option<StatusCode> {
         let mut orders = self.orders();
         orders.n_status = orders.n_status.checked_sub(1)?;
@@ -172,7 +172,7 @@ pub(crate) async fn answer(server: &Server, route: &str, request: Request<Incomi
     answer::json(StatusCode::OK, &told)
 }
 
-/// Decides what becomes of each `ping` from now on.
+/// Sets the treatment of each `ping` from now on.
 fn pings(fake: &Fake, query: &str) -> Value {
     let mode = query.split('&').find_map(|pair| pair.strip_prefix("mode=")).unwrap_or("answer");
     let code = numbers(query).get("code").copied().unwrap_or(503);
@@ -185,7 +185,7 @@ fn pings(fake: &Fake, query: &str) -> Value {
 }
 
 impl Server {
-    /// Counts a POST and does to it what the test has ordered; returns the answer if that is one.
+    /// Counts a POST and applies the orders of the test; returns the answer, if one was ordered.
     pub(crate) async fn spoil_post(&self, headers: &HeaderMap) -> Option<Answer> {
         self.control.note_post(headers);
         self.fake.count("posts");
@@ -197,7 +197,7 @@ impl Server {
     }
 }
 
-/// Returns everything that happened.
+/// Returns the events.
 fn log(server: &Server) -> Value {
     let last_headers = server.control.orders().last_headers.clone();
     let state = server.fake.state();
@@ -231,7 +231,7 @@ fn log(server: &Server) -> Value {
     told
 }
 
-/// Reads `name=number` pairs; anything else is ignored.
+/// Parses `name=number` pairs and ignores others.
 fn numbers(query: &str) -> BTreeMap<String, u64> {
     query
         .split('&')

@@ -8,36 +8,36 @@ use crate::{
     session::PIPE,
 };
 
-/// The version of the protocol that has metadata in each request.
+/// The protocol version with metadata in each request.
 pub(crate) const MODERN: &str = "2026-07-28";
 
-/// What the name of each member of the metadata starts with.
+/// The prefix of the metadata names.
 const PREFIX: &str = "io.modelcontextprotocol/";
 
-/// What the fake speaks.
+/// The eras that the fake speaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Era {
     /// `initialize` and sessions.
     #[default]
     Legacy,
-    /// Revision 2026-07-28 and nothing else.
+    /// Only revision 2026-07-28.
     Modern,
-    /// Both: a pipe is what its first message makes it, and each POST what it says itself.
+    /// Both: the first message decides for a pipe, and each POST names its era.
     Both,
-    /// Both: a pipe is what its first message but `server/discover` makes it, as with the SDKs.
+    /// Both, as with the SDKs: on a pipe the first message except `server/discover` decides.
     Undecided,
 }
 
-/// What becomes of `server/discover`, in whatever era.
+/// The treatment of `server/discover` in both eras.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Probe {
     /// It is never answered.
     Silent,
     /// It is refused with this code, over HTTP with 400.
     Refuse(i64),
-    /// It ends the process, without a word.
+    /// It ends the process without an answer.
     Exit,
-    /// It is refused, and on a pipe everything after it.
+    /// It is refused, and on a pipe all later messages too.
     Spoil,
 }
 
@@ -62,14 +62,14 @@ impl Message<'_> {
         Members::read(params.raw("_meta"))
     }
 
-    /// Tells whether the metadata names a version, as only modern messages do.
+    /// Returns whether the metadata names a version, as only modern messages do.
     pub(crate) fn is_modern(&self) -> bool {
         self.meta().raw(&key("protocolVersion")).is_some()
     }
 }
 
 impl Fake {
-    /// Returns what is to become of a message if it is a probe.
+    /// Returns the treatment of a message, if it is a probe.
     pub(crate) fn spoils(&self, message: &Message<'_>) -> Option<Probe> {
         let is_probe = message.method.as_deref() == Some("server/discover");
         let is_spoilt = {
@@ -80,9 +80,9 @@ impl Fake {
         self.options.probe.filter(|_| is_probe || is_spoilt)
     }
 
-    /// Tells whether a message on the pipe is a modern one, and has the first one decide.
+    /// Returns whether a message on the pipe is modern; the first one decides.
     ///
-    /// A pipe without sessions has nobody to whom what belongs to no request could be sent.
+    /// A modern pipe has no listener for messages without a request.
     pub(crate) fn is_modern_pipe(&self, message: &Message<'_>) -> bool {
         let mut state = self.state();
         let is_modern = match self.options.era {
@@ -109,17 +109,17 @@ impl Fake {
     }
 }
 
-/// Returns the whole name of a member of the metadata.
+/// Returns the full name of a metadata member.
 pub(crate) fn key(name: &str) -> String {
     format!("{PREFIX}{name}")
 }
 
-/// Returns what the server says of itself in metadata, as the text of an object.
+/// Returns the metadata that describes the server, as the text of an object.
 pub(crate) fn server_info() -> String {
     format!(r#"{{"{PREFIX}serverInfo":{{"name":"fake_mcp","version":"1.0.0"}}}}"#)
 }
 
-/// Returns the metadata of what belongs to a subscription.
+/// Returns the metadata of a message in a subscription.
 pub(crate) fn subscription(id: &str) -> String {
     format!(r#"{{"{PREFIX}subscriptionId":{id}}}"#)
 }

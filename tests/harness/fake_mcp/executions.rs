@@ -1,4 +1,4 @@
-//! How often each key was executed, in memory and in a file that outlives the process.
+//! The execution counts of keys, in memory and in a file that outlives the process.
 
 use std::{
     collections::BTreeMap,
@@ -14,12 +14,12 @@ use serde_json::{Value, json};
 pub(crate) struct Executions {
     counts: BTreeMap<String, u64>,
     file: Option<File>,
-    /// How many processes have used the file before.
+    /// The number of processes that used the file before.
     pub(crate) n_earlier_starts: usize,
 }
 
 impl Executions {
-    /// Reads what earlier processes left in the file, and appends to it from now on.
+    /// Reads the counts of earlier processes from the file, and appends to it from now on.
     pub(crate) fn open(path: Option<&Path>) -> io::Result<Self> {
         let Some(path) = path else { return Ok(Self::default()) };
         let file = File::options().create(true).append(true).read(true).open(path)?;
@@ -36,7 +36,7 @@ impl Executions {
         Ok(this)
     }
 
-    /// Counts one execution, on the disk first, and returns how many there were.
+    /// Counts one execution, first on disk, and returns the count.
     pub(crate) fn add(&mut self, key: &str) -> io::Result<u64> {
         self.append(&json!({ "pid": std::process::id(), "key": key }))?;
         let count = self.counts.entry(key.to_owned()).or_default();
@@ -44,7 +44,7 @@ impl Executions {
         Ok(*count)
     }
 
-    /// Returns how often a key was executed.
+    /// Returns the number of executions of a key.
     pub(crate) fn n(&self, key: &str) -> u64 {
         self.counts.get(key).copied().unwrap_or_default()
     }
@@ -54,7 +54,7 @@ impl Executions {
         &self.counts
     }
 
-    /// Appends a line with one write, so that lines of several processes mix whole.
+    /// Appends a line in one write, so that several processes do not mix within a line.
     fn append(&mut self, line: &Value) -> io::Result<()> {
         let Some(file) = &mut self.file else { return Ok(()) };
         file.write_all(format!("{line}\n").as_bytes())

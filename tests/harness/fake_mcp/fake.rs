@@ -1,4 +1,4 @@
-//! The server behind any transport: takes messages in, has them answered, asks and tells.
+//! The server behind any transport: it receives messages, answers, asks and notifies.
 
 use std::{
     fs::File,
@@ -25,9 +25,9 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Fake {
     pub(crate) options: Options,
-    /// Owns every task that answers.
+    /// Tracks every task that answers.
     pub(crate) tasks: TaskTracker,
-    /// Whether the answer stream of a cancelled request stays open.
+    /// The answer stream of a cancelled request stays open.
     keeps_cancelled: bool,
     state: Mutex<State>,
     changes: watch::Sender<u64>,
@@ -35,7 +35,7 @@ pub(crate) struct Fake {
 }
 
 impl Fake {
-    /// Returns a server; opens its log and its state.
+    /// Returns a server; opens its log and its state file.
     pub(crate) fn new(options: Options, keeps_cancelled: bool) -> std::io::Result<Arc<Self>> {
         let open = |path| File::options().create(true).append(true).open(path);
         let log = options.log.as_ref().map(open).transpose()?;
@@ -76,13 +76,13 @@ impl Fake {
         id
     }
 
-    /// Counts a message that is not to be received.
+    /// Counts a message without processing it.
     pub(crate) fn note(&self, method: &str) {
         self.state().seen.note(method);
         self.changed();
     }
 
-    /// Wakes those who wait for a change.
+    /// Wakes the tasks that wait for a change.
     pub(crate) fn changed(&self) {
         self.changes.send_modify(|n_changes| *n_changes += 1);
     }
@@ -93,7 +93,7 @@ impl Fake {
         self.changed();
     }
 
-    /// Waits until `is_reached` of the state.
+    /// Waits until `is_reached` returns `true` for the state.
     pub(crate) async fn reached(&self, is_reached: impl Fn(&State) -> bool) {
         let mut changes = self.changes.subscribe();
         while !is_reached(&self.state()) {
@@ -103,9 +103,9 @@ impl Fake {
         }
     }
 
-    /// Takes one message in; answers are written to `wire`.
+    /// Receives a message; answers are written to `wire`.
     ///
-    /// Books are kept before this returns, so that they follow the order of arrival.
+    /// All records are updated before this returns, in the order of arrival.
     pub(crate) fn receive(
         self: &Arc<Self>,
         message: &Message<'_>,
@@ -121,7 +121,7 @@ impl Fake {
         self.changed();
     }
 
-    /// Notes a line or body that is no message.
+    /// Counts a line or body that is not a message.
     pub(crate) fn unreadable(&self) {
         self.state().seen.n_unreadable += 1;
         self.changed();
@@ -137,7 +137,7 @@ impl Fake {
     ) -> Option<u64> {
         let (Some(method), Some(id)) = (message.method.as_deref(), message.id) else { return None };
         let id = id.get();
-        // Modern clients know nothing of each other's ids, and there is no session between them.
+        // Modern clients do not know each other's ids, and share no session.
         let is_alone = caller.as_ref().is_some_and(|caller| caller.is_http());
         let progress_token = message.progress_token();
         let call = {
@@ -208,7 +208,7 @@ impl Fake {
             }
             state.take_cancelled()
         };
-        drop(dropped); // Outside of the lock, which the drop of a call takes.
+        drop(dropped); // Outside the lock, which the drop of a call takes.
     }
 
     fn response(&self, message: &Message<'_>, id: &str) {
@@ -229,7 +229,7 @@ impl Fake {
         }
     }
 
-    /// Asks the client; returns `{"result":…}` or `{"error":…}`, as the client wrote it.
+    /// Asks the client; returns `{"result":…}` or `{"error":…}` in the client's notation.
     pub(crate) async fn ask(&self, wire: &Wire, method: &str, params: &str) -> String {
         let (sender, answer) = oneshot::channel();
         let id = {

@@ -1,4 +1,4 @@
-//! The headers of a modern POST, which repeat what its body says.
+//! The headers of a modern POST that repeat parts of its body.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ use crate::{
     tools,
 };
 
-/// Header of the protocol version.
+/// The header of the protocol version.
 pub(crate) const VERSION: &str = "mcp-protocol-version";
 
-/// The methods whose subject is repeated, and where the body has it.
+/// The methods with a repeated subject, and the member of the body that has it.
 const NAMED: [(&str, &str); 6] = [
     ("tools/call", "name"),
     ("prompts/get", "name"),
@@ -25,7 +25,7 @@ const NAMED: [(&str, &str); 6] = [
     ("tasks/update", "taskId"),
 ];
 
-/// Refuses a request that does not name its version and its method.
+/// Refuses a request without its version or its method in the headers.
 pub(crate) fn check_presence(headers: &HeaderMap) -> Result<(), Fault> {
     [VERSION, "mcp-method"].into_iter().try_for_each(|name| match headers.contains_key(name) {
         true => Ok(()),
@@ -33,7 +33,7 @@ pub(crate) fn check_presence(headers: &HeaderMap) -> Result<(), Fault> {
     })
 }
 
-/// Refuses a request whose headers say something else than its body.
+/// Refuses a request with headers that contradict its body.
 pub(crate) fn check(
     fake: &Fake,
     headers: &HeaderMap,
@@ -79,7 +79,7 @@ pub(crate) fn mirrored(headers: &HeaderMap) -> BTreeMap<String, String> {
     of_protocol.map(|(name, value)| (name.to_string(), text(value.as_bytes()))).collect()
 }
 
-/// Finds the arguments that are to be repeated in a header.
+/// Finds the arguments that must be repeated in a header.
 fn mirrors<'a>(schema: &'a Value, value: &'a Value, found: &mut Vec<(&'a str, &'a Value)>) {
     const ABSENT: &Value = &Value::Null;
     for (name, schema) in schema["properties"].as_object().into_iter().flatten() {
@@ -91,7 +91,7 @@ fn mirrors<'a>(schema: &'a Value, value: &'a Value, found: &mut Vec<(&'a str, &'
     }
 }
 
-/// Returns a header without the space around it.
+/// Returns a header without surrounding space.
 fn plain<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Fault> {
     let mut values = headers.get_all(name).iter();
     let Some(value) = values.next() else { return Ok(None) };
@@ -101,7 +101,7 @@ fn plain<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Faul
     }
 }
 
-/// Returns a header that may be written in Base64.
+/// Returns a header that may be in Base64.
 fn decoded(headers: &HeaderMap, name: &str) -> Result<Option<String>, Fault> {
     let Some(value) = plain(headers, name)? else { return Ok(None) };
     let encoded = value.strip_prefix("=?base64?").and_then(|value| value.strip_suffix("?="));

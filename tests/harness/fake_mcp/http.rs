@@ -1,6 +1,6 @@
-//! Streamable HTTP as metatool-ai's MetaMCP 2.4 with TypeScript SDK 1.16 speaks it.
+//! Streamable HTTP as metatool-ai's MetaMCP 2.4 with TypeScript SDK 1.16 implements it.
 //!
-//! Source: measured against metatool-ai/metamcp 2.4.22. Its defects are imitated too: 404 tells
+//! Source: measured with metatool-ai/metamcp 2.4.22. Its defects are reproduced too: a 404 lists
 //! every session id, and the answer stream of a cancelled request never ends.
 
 use http_body_util::BodyExt;
@@ -26,22 +26,22 @@ use crate::{
     wire::{Wire, Write, Writes},
 };
 
-/// How many bytes a request body has at most.
+/// The maximum size of a request body, in bytes.
 const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// Header of the session, in both directions.
+/// The session header, in both directions.
 const SESSION: &str = "mcp-session-id";
 
-/// The protocol versions that a request may name.
+/// The protocol versions that are accepted in requests.
 const VERSIONS: [&str; 3] = ["2024-11-05", "2025-03-26", "2025-06-18"];
 
-/// The media type of answers that nobody thought of.
+/// The media type of default error pages.
 const HTML: &str = "text/html; charset=utf-8";
 
 /// The methods of the endpoint besides GET.
 const ALLOWED: &str = "POST, DELETE";
 
-/// Header of the last event that a client has.
+/// The header with the last event that a client received.
 const LAST_EVENT: &str = "last-event-id";
 
 impl Server {
@@ -108,7 +108,7 @@ impl Server {
         self.dispatch(options, &messages, session, is_batch).await
     }
 
-    /// Does to a ping what the test has ordered; nothing is to be answered as always.
+    /// Applies the test's order to a ping; `None` means a normal answer.
     async fn spoil_ping(&self) -> Option<Answer> {
         let pings = self.fake.state().pings;
         let status = match pings {
@@ -126,7 +126,7 @@ impl Server {
         }
     }
 
-    /// Finds or mints the session of a POST.
+    /// Finds the session of a POST or creates one.
     fn session(
         &self,
         options: &HttpOptions,
@@ -168,7 +168,7 @@ impl Server {
         Ok(session.to_owned())
     }
 
-    /// Hands the messages over and returns the stream or the body of their answers.
+    /// Passes the messages on and returns the stream or the body of their answers.
     async fn dispatch(
         &self,
         options: &HttpOptions,
@@ -260,7 +260,7 @@ impl Server {
         in_session(answer::stream(slot, writes, Format::Events), &id)
     }
 
-    /// Tells whether a session has a stream that can be resumed.
+    /// Returns whether a session has a stream that can be resumed.
     fn has_stream(&self, session: &str, name: &str) -> bool {
         let state = self.fake.state();
         state.sessions.get(session).is_some_and(|session| session.streams.contains_key(name))

@@ -14,7 +14,7 @@ use crate::{
     wire::Write,
 };
 
-/// What a listener wants to hear of.
+/// The notices that a listener wants.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Filter {
@@ -28,7 +28,7 @@ struct Filter {
     resource_subscriptions: BTreeSet<String>,
 }
 
-/// A request that listens.
+/// A listening request.
 #[derive(Debug)]
 pub(crate) struct Listen {
     call: Call,
@@ -36,7 +36,7 @@ pub(crate) struct Listen {
 }
 
 impl Listen {
-    /// Tells whether its client has gone or does not want it any more.
+    /// Returns whether the client is gone or has cancelled the request.
     pub(crate) fn is_over(&self) -> bool {
         self.call.cancelled.is_cancelled()
     }
@@ -46,12 +46,12 @@ impl Listen {
         self.call.number
     }
 
-    /// Gives back the request.
+    /// Returns the call.
     pub(crate) fn into_call(self) -> Call {
         self.call
     }
 
-    /// Returns the resources that are watched.
+    /// Returns the watched resources.
     pub(crate) fn uris(&self) -> impl Iterator<Item = &String> {
         self.filter.resource_subscriptions.iter()
     }
@@ -66,7 +66,7 @@ impl Listen {
     }
 }
 
-/// Starts to listen: says what is agreed to, and only then anything else.
+/// Starts to listen: the acknowledgement is the first message.
 pub(crate) async fn open(call: Call, params: &Members) {
     let filter = match agreed(&call.fake, params) {
         Ok(filter) => filter,
@@ -82,14 +82,14 @@ pub(crate) async fn open(call: Call, params: &Members) {
     let gone = {
         let mut state = fake.state();
         state.listens.push(Listen { call, filter });
-        // It may have been cancelled before it got here.
+        // The call may already have been cancelled.
         state.listens.extract_if(.., |listen| listen.is_over()).collect::<Vec<_>>()
     };
     drop(gone);
     fake.count("listened");
 }
 
-/// Returns the part of the filter that is honoured; a URI that starts with `refuse:` is not.
+/// Returns the supported part of the filter; it excludes URIs that start with `refuse:`.
 fn agreed(fake: &Fake, params: &Members) -> Result<Filter, Fault> {
     let mut filter: Filter = params.required("notifications")?;
     let watches = fake.options.subscribe;
@@ -98,7 +98,7 @@ fn agreed(fake: &Fake, params: &Members) -> Result<Filter, Fault> {
 }
 
 impl Fake {
-    /// Writes a notice to every stream that wants it; returns how many.
+    /// Writes a notice to every stream that wants it; returns their number.
     pub(crate) async fn tell_listens(&self, notice: &Notice) -> usize {
         let wanted = {
             let state = self.state();
@@ -112,7 +112,7 @@ impl Fake {
         wanted.len()
     }
 
-    /// Writes a message to all streams that listen, verbatim; returns how many.
+    /// Writes a message verbatim to all listening streams; returns their number.
     pub(crate) async fn push_to_listens(&self, message: &str) -> usize {
         let wires: Vec<_> = {
             let state = self.state();
@@ -124,7 +124,7 @@ impl Fake {
         wires.len()
     }
 
-    /// Ends all streams that listen as they should end: with an answer; returns how many.
+    /// Ends all listening streams correctly, with an answer; returns their number.
     pub(crate) async fn end_listens(&self) -> usize {
         let ended = std::mem::take(&mut self.state().listens);
         let n_ended = ended.len();

@@ -1,21 +1,20 @@
-//! A scriptable MCP server for tests: it does what a real one cannot be made to do at will.
+//! A scriptable MCP server for tests, with behaviour that a real one cannot produce on demand.
 //!
-//! `fake_mcp stdio` speaks on standard input and output, `fake_mcp http` and `fake_mcp sse` on a
-//! port of their own; they print `{"listening":"http://127.0.0.1:PORT/mcp","control":"http://…"}`.
-//! Its tools (see [`tools`]) hold, reorder, repeat, garble and drop answers on command; its
-//! options spoil the start and the end of the process; control routes (see [`control`]) break
-//! what is on the network.
+//! `fake_mcp stdio` uses standard input and output; `fake_mcp http` and `fake_mcp sse` use a port
+//! and print `{"listening":"http://127.0.0.1:PORT/mcp","control":"http://…"}`. Its tools (see
+//! [`tools`]) hold, reorder, repeat, garble and drop answers. Its options disturb the start and the
+//! end of the process; control routes (see [`control`]) disturb the network.
 //!
 //! It speaks the protocol with a handshake, or with `--era` that of 2026-07-28 or both: over HTTP
-//! each POST is of the era that it names, a pipe is of the era of its first message for ever.
-//! There are no sessions in the modern era: lists that change and resources are told to
-//! `subscriptions/listen`, and a tool that asks its client something returns `input_required`.
-//! `seen` and `/control/log` tell in `closed` which requests were cancelled by a closed stream.
+//! each POST names its era, and on a pipe the first message decides. The modern era has no
+//! sessions: changed lists and resources are reported to `subscriptions/listen`, and a tool that
+//! asks its client returns `input_required`. `closed` in `seen` and `/control/log` lists the
+//! requests cancelled by a closed stream.
 //!
-//! Deliberately independent of the library under test: own JSON-RPC, own SSE. Everything runs
-//! on one thread, so that requests are started in the order in which they arrived and an exit
-//! happens after the bytes before it were written. Nothing here sleeps to get an order right,
-//! and a test need not either: `held`, `seen` and `/control/log` can wait for a count.
+//! It is independent of the library under test, with its own JSON-RPC and SSE. Everything runs on
+//! one thread: requests start in the order of arrival, and an exit follows the writes before it.
+//! Nothing here sleeps to enforce an order, and tests need not either: `held`, `seen` and
+//! `/control/log` can wait for a count.
 
 mod answer;
 mod body;
@@ -115,14 +114,14 @@ async fn main() -> std::io::Result<()> {
     }
 }
 
-/// Leaves the process at once.
+/// Exits the process at once.
 #[expect(clippy::disallowed_methods, reason = "a fake server has to die on command")]
 pub(crate) fn exit(fake: &Fake, code: i32) -> ! {
     fake.log("exit", &format!(r#","code":{code}"#));
     std::process::exit(code)
 }
 
-/// Does what the options ask for before the first message is read.
+/// Applies the options that disturb the start.
 async fn spoil_start(fake: &Fake, options: &Options) -> std::io::Result<()> {
     let mut stderr = tokio::io::stderr();
     let line = format!("{}\n", "e".repeat(79));
@@ -147,7 +146,7 @@ async fn spoil_start(fake: &Fake, options: &Options) -> std::io::Result<()> {
     }
 }
 
-/// Replaces the default disposition of the polite signals by a line in the log.
+/// Replaces the default action of the termination signals by a line in the log.
 fn ignore_signals(fake: &std::sync::Arc<Fake>) -> std::io::Result<()> {
     for (kind, name) in [
         (SignalKind::terminate(), "sigterm"),

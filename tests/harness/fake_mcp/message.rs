@@ -1,4 +1,4 @@
-//! JSON-RPC messages, read and written so that no byte of an id or a value is changed.
+//! JSON-RPC messages whose ids and values stay unchanged byte for byte.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -21,7 +21,7 @@ pub(crate) struct Message<'a> {
 }
 
 impl Message<'_> {
-    /// Returns the progress token of a request, as it was written.
+    /// Returns the progress token of a request in its original form.
     pub(crate) fn progress_token(&self) -> Option<String> {
         #[derive(Deserialize)]
         struct Params<'a> {
@@ -38,7 +38,7 @@ impl Message<'_> {
     }
 }
 
-/// The members of a JSON object, as they were written.
+/// The members of a JSON object in their original form.
 #[derive(Debug, Default, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Members(BTreeMap<String, Box<RawValue>>);
@@ -65,7 +65,7 @@ impl Members {
         self.0.keys().cloned().collect()
     }
 
-    /// Returns a member, or `None` when it is absent or null.
+    /// Returns a member, or `None` if it is absent or null.
     pub(crate) fn optional<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, Fault> {
         let Some(text) = self.raw(name) else { return Ok(None) };
         serde_json::from_str(text)
@@ -83,7 +83,7 @@ impl Members {
 pub(crate) struct Fault {
     pub(crate) code: i64,
     pub(crate) message: String,
-    /// The text of `data`.
+    /// The JSON text of `data`.
     pub(crate) data: Option<String>,
 }
 
@@ -98,7 +98,7 @@ impl Fault {
         Self::new(-32602, message)
     }
 
-    /// Returns the error for a header that does not say what the body says.
+    /// Returns the error for a header that contradicts the body.
     pub(crate) fn mismatch(message: impl std::fmt::Display) -> Self {
         Self::new(-32020, format!("Header mismatch: {message}"))
     }
@@ -114,7 +114,7 @@ impl Fault {
     }
 }
 
-/// Returns how deep arrays and objects are nested in JSON text.
+/// Returns the nesting depth of arrays and objects in JSON text.
 pub(crate) fn depth(json: &[u8]) -> usize {
     let (mut now, mut deepest, mut is_text, mut is_escaped) = (0_usize, 0, false, false);
     for byte in json {
@@ -141,7 +141,7 @@ pub(crate) fn array(values: &[String]) -> String {
     format!("[{}]", values.join(","))
 }
 
-/// Returns the result of a tool that has both text and data.
+/// Returns a tool result with both text and data.
 pub(crate) fn structured(text: &str, data: &str) -> String {
     format!(
         r#"{{"content":[{{"type":"text","text":{}}}],"structuredContent":{data}}}"#,
@@ -149,7 +149,7 @@ pub(crate) fn structured(text: &str, data: &str) -> String {
     )
 }
 
-/// Returns the result of a tool whose text is its data.
+/// Returns a tool result that has its data also as text.
 pub(crate) fn told(data: &str) -> String {
     structured(data, data)
 }

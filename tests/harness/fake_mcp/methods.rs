@@ -1,4 +1,4 @@
-//! The methods of the protocol, except for what the tools do.
+//! The methods of the protocol, without the tools.
 
 use std::time::Duration;
 
@@ -14,13 +14,13 @@ use crate::{
     tasks, tools,
 };
 
-/// What is told to those who begin.
+/// The instructions for clients.
 const INSTRUCTIONS: &str = "Call `seen` to learn what arrived.";
 
-/// How often a closed gate is looked at.
+/// The interval at which a closed gate is checked.
 pub(crate) const GATE_INTERVAL: Duration = Duration::from_millis(2);
 
-/// The methods of the modern era that are always there.
+/// The unconditional methods of the modern era.
 const MODERN: [&str; 10] = [
     "completion/complete",
     "prompts/get",
@@ -34,7 +34,7 @@ const MODERN: [&str; 10] = [
     "tools/list",
 ];
 
-/// The methods of the modern era whose result says for how long it may be kept.
+/// The methods of the modern era with a cache lifetime in their result.
 const CACHEABLE: [&str; 6] = [
     "prompts/list",
     "resources/list",
@@ -44,7 +44,7 @@ const CACHEABLE: [&str; 6] = [
     "tools/list",
 ];
 
-/// Tells whether the modern era has a method.
+/// Returns whether the modern era has a method.
 pub(crate) fn is_modern(fake: &Fake, method: &str) -> bool {
     MODERN.contains(&method) || fake.options.tasks && tasks::MODERN.contains(&method)
 }
@@ -127,7 +127,7 @@ async fn initialize(call: &Call, params: &Members) -> Result<Value, Fault> {
     }))
 }
 
-/// Waits until the test lets the server start.
+/// Waits until the test opens the start gate.
 async fn wait_for_start(fake: &Fake) {
     while fake.options.start_gate.as_ref().is_some_and(|gate| !gate.exists()) {
         tokio::time::sleep(GATE_INTERVAL).await;
@@ -150,7 +150,7 @@ fn capabilities(fake: &Fake) -> Value {
     capabilities
 }
 
-/// Returns one page of `items`; a cursor is the number of the first item.
+/// Returns a page of `items`; a cursor is the index of its first item.
 pub(crate) fn page(
     fake: &Fake,
     params: &Members,

@@ -1,4 +1,4 @@
-//! Revision 2026-07-28: no sessions, and each request on its own.
+//! Revision 2026-07-28, with independent requests and no sessions.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::{
 };
 
 impl Fake {
-    /// Takes in a message of a modern pipe.
+    /// Receives a message of a modern pipe.
     pub(crate) async fn receive_modern(self: &Arc<Self>, message: &Message<'_>, wire: &Wire) {
         let (Some(_), Some(id)) = (&message.method, message.id) else {
             self.receive(message, None, wire);
@@ -39,7 +39,7 @@ impl Fake {
 }
 
 impl Server {
-    /// Tells whether a POST is to be answered as a modern one.
+    /// Returns whether a POST is modern.
     pub(crate) fn is_modern(&self, headers: &HeaderMap, messages: &[Message<'_>]) -> bool {
         match self.fake.options.era {
             Era::Legacy => false,
@@ -51,7 +51,7 @@ impl Server {
         }
     }
 
-    /// Does to a probe what the options say.
+    /// Treats a probe as the options say.
     pub(crate) async fn spoil_probe(&self, messages: &[Message<'_>]) -> Option<Answer> {
         let message = messages.first()?;
         let probe = self.fake.spoils(message)?;

@@ -1,10 +1,10 @@
-//! What clients are told that belongs to no request.
+//! Notifications to clients that belong to no request.
 
 use serde_json::json;
 
 use crate::{era, fake::Fake};
 
-/// Something has changed.
+/// A change to announce.
 #[derive(Clone, Debug)]
 pub(crate) enum Notice {
     Tools,
@@ -14,7 +14,7 @@ pub(crate) enum Notice {
 }
 
 impl Notice {
-    /// Returns the notice of a list that has changed, by the name of the list.
+    /// Returns the notice for a changed list, by the name of the list.
     pub(crate) fn of_list(name: &str) -> Option<Self> {
         match name {
             "tools" => Some(Self::Tools),
@@ -24,7 +24,7 @@ impl Notice {
         }
     }
 
-    /// Returns the message; one for a subscription carries its id.
+    /// Returns the message; with a subscription, it carries its id.
     pub(crate) fn message(&self, subscription: Option<&str>) -> String {
         let name = match self {
             Self::Tools => "tools/list_changed",
@@ -47,7 +47,7 @@ impl Notice {
 }
 
 impl Fake {
-    /// Tells everybody who wants to know, in both eras; returns how many streams that are.
+    /// Notifies all interested clients of both eras; returns the number of streams.
     pub(crate) async fn announce(&self, notice: &Notice) -> usize {
         let message = notice.message(None);
         let n_sessions = match notice {

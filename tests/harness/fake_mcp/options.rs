@@ -1,4 +1,4 @@
-//! What the command line can say: how the fake starts, ends and misbehaves.
+//! The command-line options: how the fake starts, ends and misbehaves.
 
 use std::path::PathBuf;
 
@@ -6,17 +6,17 @@ use clap::Args;
 
 use crate::era::{Era, Probe};
 
-/// What both transports understand.
+/// The options of all transports.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Options {
     /// Speak the protocol of this era; HTTP+SSE is always legacy.
     #[arg(long, value_name = "ERA", default_value = "legacy")]
     pub(crate) era: Era,
-    /// Never answer `server/discover` (`silent`), refuse it (`refuse=CODE`) and, on a pipe, all that
-    /// comes after it (`spoil`), or exit at it (`exit`).
+    /// Never answer `server/discover` (`silent`), refuse it (`refuse=CODE`), also refuse all later
+    /// messages on a pipe (`spoil`), or exit (`exit`).
     #[arg(long, value_name = "HOW")]
     pub(crate) probe: Option<Probe>,
-    /// Say in modern lists and reads that they are fresh for MS milliseconds.
+    /// Declare modern lists and reads as fresh for MS milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 0)]
     pub(crate) ttl: u64,
     /// Append one JSON line per event to FILE.
@@ -25,16 +25,16 @@ pub(crate) struct Options {
     /// Ignore SIGTERM, SIGINT and SIGHUP (each is logged).
     #[arg(long)]
     pub(crate) ignore_term: bool,
-    /// Stay when standard input ends.
+    /// Continue after standard input ends.
     #[arg(long)]
     pub(crate) no_eof_exit: bool,
     /// Exit with CODE instead of serving.
     #[arg(long, value_name = "CODE")]
     pub(crate) exit_at_start: Option<i32>,
-    /// Write that many bytes to standard error before serving.
+    /// Write BYTES bytes to standard error before serving.
     #[arg(long, value_name = "BYTES", default_value_t = 0)]
     pub(crate) stderr_at_start: usize,
-    /// Write that many lines that are no JSON to standard output before serving.
+    /// Write LINES lines that are not JSON to standard output before serving.
     #[arg(long, value_name = "LINES", default_value_t = 0)]
     pub(crate) noise_at_start: usize,
     /// Answer `initialize` and `server/discover` only once FILE exists.
@@ -43,10 +43,10 @@ pub(crate) struct Options {
     /// List one more tool, without an input schema.
     #[arg(long)]
     pub(crate) bad_tool: bool,
-    /// List one more tool, which wants an argument in a header that cannot be.
+    /// List one more tool, which requires an argument in an invalid header.
     #[arg(long)]
     pub(crate) bad_header: bool,
-    /// List one more tool, which says all that a tool can say of itself: `rows`.
+    /// List one more tool with all optional members: `rows`.
     #[arg(long)]
     pub(crate) rich: bool,
     /// List one more tool of this name, which answers with its name. May be given several times.
@@ -64,16 +64,16 @@ pub(crate) struct Options {
     /// Declare the capability `logging`.
     #[arg(long)]
     pub(crate) logging: bool,
-    /// Declare that resources can be subscribed to; a URI that starts with `refuse:` cannot.
+    /// Declare resource subscriptions; a URI that starts with `refuse:` is refused.
     #[arg(long)]
     pub(crate) subscribe: bool,
-    /// List two more tools, whose calls are tasks.
+    /// List two more tools that run as tasks.
     #[arg(long)]
     pub(crate) tasks: bool,
-    /// Never answer `ping`, until `pings` or `/control/pings` says otherwise.
+    /// Never answer `ping`, until `pings` or `/control/pings` changes that.
     #[arg(long)]
     pub(crate) silent_pings: bool,
-    /// Append one JSON line per start and per execution of `count` to FILE, and count on from it.
+    /// Append one JSON line per start and per execution of `count` to FILE, and resume its counts.
     #[arg(long, value_name = "FILE")]
     pub(crate) state: Option<PathBuf>,
     /// List one more tool at each start, counted in the file of `--state`.
@@ -82,21 +82,21 @@ pub(crate) struct Options {
     /// Exit instead of serving at the first N starts, counted in the file of `--state`.
     #[arg(long, value_name = "N", requires = "state", default_value_t = 0)]
     pub(crate) exit_first: usize,
-    /// Exit at a line that is nested deeper than that many levels, as many parsers do.
+    /// Exit at a line with more than LEVELS levels of nesting, as many parsers do.
     #[arg(long, value_name = "LEVELS", default_value_t = usize::MAX)]
     pub(crate) depth_max: usize,
-    /// Silently drop a request whose id is in flight already, as Go servers do.
+    /// Silently drop a request with an id that is in flight already, as Go servers do.
     #[arg(long)]
     pub(crate) drop_duplicate_ids: bool,
 }
 
-/// What all transports over a network understand.
+/// The options of all network transports.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct PortOptions {
-    /// Listen on this port, for example to come back on it; 0 takes a free one.
+    /// Listen on this port, for example to return to it; 0 takes a free one.
     #[arg(long, default_value_t = 0)]
     pub(crate) port: u16,
-    /// Take the port at once, but refuse connections until FILE exists.
+    /// Bind the port at once, but refuse connections until FILE exists.
     #[arg(long, value_name = "FILE")]
     pub(crate) listen_after: Option<PathBuf>,
     /// Refuse requests without this header with 401.
@@ -104,7 +104,7 @@ pub(crate) struct PortOptions {
     pub(crate) require_header: Option<String>,
 }
 
-/// What only Streamable HTTP understands.
+/// The options of Streamable HTTP.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct HttpOptions {
     /// Answer with plain JSON instead of an event stream.
@@ -116,7 +116,7 @@ pub(crate) struct HttpOptions {
     /// End the answer stream of a cancelled request; the TypeScript SDK never does.
     #[arg(long)]
     pub(crate) end_cancelled: bool,
-    /// Number all events and keep them, so that a GET with `Last-Event-ID` resumes a stream.
+    /// Number and store all events, so that a GET with `Last-Event-ID` resumes a stream.
     #[arg(long)]
     pub(crate) event_ids: bool,
     /// With event ids, tell clients to reconnect after MS milliseconds.
@@ -124,10 +124,10 @@ pub(crate) struct HttpOptions {
     pub(crate) retry: u64,
 }
 
-/// What only HTTP+SSE understands.
+/// The options of HTTP+SSE.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct SseOptions {
-    /// Put this in front of the path of the endpoint, for example `http://127.0.0.1:1`.
+    /// Put this before the path of the endpoint, for example `http://127.0.0.1:1`.
     #[arg(long, value_name = "ORIGIN")]
     pub(crate) endpoint_origin: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Listening on a port: connections, control routes, and the end of both.
+//! The TCP server: connections, control routes, and their end.
 
 use std::{
     convert::Infallible,
@@ -32,25 +32,25 @@ use crate::{
     options::{HttpOptions, PortOptions, SseOptions},
 };
 
-/// How often it is looked whether the time to listen has come.
+/// The interval at which the start of listening is checked.
 const GATE_INTERVAL: Duration = Duration::from_millis(2);
 
-/// How many connections wait to be accepted at most.
+/// The maximum number of connections that wait to be accepted.
 const BACKLOG: u32 = 1024;
 
-/// What all connections share.
+/// The state shared by all connections.
 #[derive(Debug)]
 pub(crate) struct Server {
     pub(crate) fake: Arc<Fake>,
     pub(crate) control: Control,
-    /// Set when no connection is accepted any more.
+    /// Cancelled when no more connections are accepted.
     pub(crate) draining: CancellationToken,
     transport: Transport,
     port: PortOptions,
     connections: TaskTracker,
 }
 
-/// What is spoken.
+/// The protocol of the port.
 #[derive(Clone, Debug)]
 pub(crate) enum Transport {
     Http(HttpOptions),
@@ -70,7 +70,7 @@ pub(crate) async fn serve(
         Transport::Http(_) => "mcp",
         Transport::Sse(_) => "sse",
     };
-    // Nobody is to be refused who knows the address, unless that is what the test wants.
+    // Connections are never refused, unless the test wants that.
     let door = match port.listen_after {
         None => Either::Left(socket.listen(BACKLOG)?),
         Some(_) => Either::Right(socket),
@@ -105,10 +105,10 @@ pub(crate) async fn serve(
     server.drain().await
 }
 
-/// Takes a port, so that another process can come back on it at once.
+/// Binds a port so that another process can bind it again at once.
 ///
-/// A free port is taken before it is said that it may be shared: two sockets that both say so
-/// may get the same one.
+/// `SO_REUSEADDR` is set for a free port only after the bind: two sockets that both set it before
+/// may get the same port.
 fn bind(port: u16) -> io::Result<TcpSocket> {
     let socket = TcpSocket::new_v4()?;
     socket.set_reuseaddr(port != 0)?;
@@ -118,7 +118,7 @@ fn bind(port: u16) -> io::Result<TcpSocket> {
 }
 
 impl Server {
-    /// Accepts connections until no more are wanted.
+    /// Accepts connections until the drain.
     async fn accept(self: &Arc<Self>, listener: TcpListener) -> io::Result<()> {
         loop {
             let (stream, _) = tokio::select! {
@@ -146,7 +146,7 @@ impl Server {
         connection.await.ok();
     }
 
-    /// Serves control routes on a port of their own, which is there before and after the other.
+    /// Serves control routes on a separate port, which exists before and after the other.
     async fn serve_control(self: Arc<Self>, listener: TcpListener) {
         while let Ok((stream, _)) = listener.accept().await {
             stream.set_nodelay(true).ok();
@@ -168,13 +168,13 @@ impl Server {
         self.draining.cancel();
     }
 
-    /// Finishes what is in flight and exits.
+    /// Finishes the requests in flight and exits.
     async fn drain(&self) -> io::Result<()> {
         self.fake.count("drains");
         let orphans = std::mem::take(&mut self.fake.state().orphans);
         drop(orphans);
         if matches!(self.transport, Transport::Sse(_)) {
-            // The answers of what is in flight take the stream of the session.
+            // The answers in flight use the stream of the session.
             self.fake.reached(|state| state.in_flight.is_empty()).await;
         }
         self.fake.close(true);

@@ -1,4 +1,4 @@
-//! What is kept for one client: its streams, its log level and its subscriptions.
+//! The state of one client: its streams, log level and subscriptions.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,25 +17,25 @@ use crate::{
     wire::{Wire, Write, Writes},
 };
 
-/// The id of the one session of standard input and output.
+/// The id of the only session of standard input and output.
 pub(crate) const PIPE: &str = "";
 
-/// What is kept for a session.
+/// The state of a session.
 #[derive(Debug, Default)]
 pub(crate) struct Session {
     /// Ends the streams of the session.
     pub(crate) closed: CancellationToken,
-    /// Where everything goes that belongs to no request: the GET stream, while there is one.
+    /// The stream for messages without a request: the GET stream, while it is open.
     pub(crate) listener: Option<Wire>,
-    /// Log messages below it are not sent.
+    /// The lowest level of log messages to send.
     level: Level,
     pub(crate) subscribed: BTreeSet<String>,
-    /// The streams that can be resumed, by their names.
+    /// The resumable streams, by name.
     pub(crate) streams: BTreeMap<String, Arc<Stream>>,
     n_posts: u64,
 }
 
-/// How grave a log message is.
+/// The severity of a log message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Level {
@@ -51,7 +51,7 @@ pub(crate) enum Level {
 }
 
 impl Session {
-    /// Returns a session whose streams can be resumed; what it listens to is kept from the start.
+    /// Returns a session with resumable streams; its GET stream is stored from the start.
     pub(crate) fn resumable() -> Self {
         let mut session = Self::default();
         session.listener = Some(session.keep(GET_STREAM));
@@ -63,20 +63,20 @@ impl Session {
         Self { listener: Some(wire), ..Self::default() }
     }
 
-    /// Returns the wire of a new stream that can be resumed.
+    /// Returns the wire of a new resumable stream.
     pub(crate) fn keep(&mut self, name: &str) -> Wire {
         let (stream, feed) = Stream::new(name);
         self.streams.insert(name.to_owned(), stream);
         Wire::Kept(Arc::new(feed))
     }
 
-    /// Returns a name for the stream of one more POST.
+    /// Returns a stream name for the next POST.
     pub(crate) fn next_post(&mut self) -> String {
         self.n_posts += 1;
         format!("p{}", self.n_posts)
     }
 
-    /// Starts to listen: to a stream that is kept, after an event of it, or else to a new one.
+    /// Starts to listen to a stored stream after an event, or else to a new one.
     pub(crate) fn listen(&mut self, name: &str, after: Option<u64>) -> Writes {
         if let Some(stream) = self.streams.get(name) {
             return Writes::Kept(stream.read(after));
@@ -86,24 +86,24 @@ impl Session {
         Writes::Queue(writes)
     }
 
-    /// Forgets the listener, unless what it gets is kept.
+    /// Removes the listener, unless its stream is stored.
     pub(crate) fn stop_listening(&mut self) {
         self.listener = self.listener.take().filter(|wire| matches!(wire, Wire::Kept(_)));
     }
 
-    /// Tells whether the client wants log messages of this level.
+    /// Returns whether the client wants log messages of this level.
     pub(crate) fn wants(&self, level: Level) -> bool {
         self.level <= level
     }
 }
 
 impl Call {
-    /// Returns the id of the session, which the pipe has too.
+    /// Returns the id of the session; a pipe has one too.
     pub(crate) fn session_id(&self) -> &str {
         self.session.as_deref().unwrap_or(PIPE)
     }
 
-    /// Sets the level below which log messages are not sent.
+    /// Sets the lowest level of log messages to send.
     pub(crate) fn set_level(&self, params: &Members) -> Result<(), Fault> {
         let level: Level = params.required("level")?;
         let mut state = self.fake.state();
@@ -116,7 +116,7 @@ impl Call {
         Ok(())
     }
 
-    /// Subscribes the session to a resource or ends that; a URI that starts with `refuse:` fails.
+    /// Starts or ends a subscription to a resource; a URI that starts with `refuse:` fails.
     pub(crate) fn subscribe(&self, params: &Members, is_on: bool) -> Result<(), Fault> {
         let uri: String = params.required("uri")?;
         let mut state = self.fake.state();
@@ -142,7 +142,7 @@ impl Call {
 }
 
 impl Fake {
-    /// Writes a message to the listeners of the sessions that want it; returns how many.
+    /// Writes a message to the listeners of the sessions that want it; returns their number.
     pub(crate) async fn notify(&self, message: &str, wants: impl Fn(&Session) -> bool) -> usize {
         let wires: Vec<Wire> = self
             .state()
@@ -157,7 +157,7 @@ impl Fake {
         wires.len()
     }
 
-    /// Writes a message to every client that listens: the GET streams, or else `wire`.
+    /// Writes a message to every listening client: the GET streams, or else `wire`.
     pub(crate) async fn broadcast(&self, message: &str, wire: Option<&Wire>) -> usize {
         let n_listeners =
             self.notify(message, |_| true).await + self.push_to_listens(message).await;

@@ -1,7 +1,7 @@
 //! HTTP+SSE of protocol 2024-11-05, as the TypeScript and Python SDKs still serve it.
 //!
-//! `GET /sse` opens a session: the stream begins with the URL to post to and carries every
-//! message. A POST is only accepted. The session ends with its stream.
+//! `GET /sse` opens a session: the stream begins with the URL for POSTs and carries every message.
+//! A POST is answered with 202. The session ends with its stream.
 
 use http_body_util::BodyExt;
 use hyper::{Method, Request, StatusCode, body::Incoming};
@@ -48,7 +48,7 @@ impl Server {
         wire.send(Write::Endpoint(endpoint)).await;
         match self.fake.carry(&id, GET_STREAM, Kind::Session) {
             Some(slot) => answer::stream(slot, Writes::Queue(writes), Format::Events),
-            // It was forgotten meanwhile.
+            // The session was dropped meanwhile.
             None => self.no_session(),
         }
     }

@@ -1,4 +1,4 @@
-//! What the process remembers: requests in flight, calls that wait, sessions and everything seen.
+//! The state of the process: requests in flight, waiting calls, sessions and received data.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,41 +20,41 @@ use crate::{
     wire::Wire,
 };
 
-/// All that changes.
+/// The mutable state.
 #[derive(Debug, Default)]
 pub(crate) struct State {
     pub(crate) seen: Seen,
     /// Named counters, for `/control/log`.
     pub(crate) counts: BTreeMap<&'static str, u64>,
     pub(crate) sessions: BTreeMap<String, Session>,
-    /// The bodies that are open.
+    /// The open bodies.
     pub(crate) carriers: BTreeMap<u64, Carrier>,
     pub(crate) n_carriers: u64,
     pub(crate) executions: Executions,
     pub(crate) pings: Pings,
-    /// How many tools `flip_tools` has added.
+    /// The number of tools that `flip_tools` has added.
     pub(crate) n_extra_tools: usize,
-    /// How many prompts and resources were added.
+    /// The number of added prompts.
     pub(crate) n_extra_prompts: usize,
     pub(crate) n_extra_resources: usize,
-    /// Whether the pipe is a modern one, once that is known.
+    /// The era of the pipe, once known.
     pub(crate) is_modern_pipe: Option<bool>,
-    /// A probe has spoilt the pipe.
+    /// A probe has broken the pipe.
     pub(crate) is_spoilt: bool,
     pub(crate) listens: Vec<Listen>,
-    /// The tasks, in the order in which they began.
+    /// The tasks, in the order of their start.
     pub(crate) jobs: Vec<Job>,
     pub(crate) waiting: Waiting,
     pub(crate) in_flight: BTreeMap<u64, InFlight>,
     pub(crate) n_started: u64,
-    /// Who waits for an answer of the client, by the id of our request.
+    /// The callers that wait for an answer of the client, by the id of the request.
     pub(crate) asked: BTreeMap<String, oneshot::Sender<String>>,
     pub(crate) n_asked: u64,
-    /// The streams of cancelled requests, which are never ended.
+    /// The streams of cancelled requests, which never end.
     pub(crate) orphans: Vec<Wire>,
 }
 
-/// Everything the clients sent, as they wrote it.
+/// Everything the clients sent, in its original form.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) methods: BTreeMap<String, u64>,
@@ -67,7 +67,7 @@ pub(crate) struct Seen {
     pub(crate) n_unreadable: u64,
     /// The client capabilities of each `initialize`.
     pub(crate) capabilities: Vec<Value>,
-    /// How each tool that may be a task was called.
+    /// The call of each tool that may be a task.
     pub(crate) jobs: Vec<Value>,
     pub(crate) levels: Vec<Level>,
     pub(crate) subscribes: Vec<String>,
@@ -75,17 +75,17 @@ pub(crate) struct Seen {
     pub(crate) last_event_ids: Vec<String>,
 }
 
-/// What becomes of a `ping`.
+/// The treatment of `ping`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) enum Pings {
     #[default]
     Answer,
     Never,
-    /// Over HTTP it is refused with this status; on a pipe never answered.
+    /// Refused with this status over HTTP; never answered on a pipe.
     Status(u16),
 }
 
-/// A request that is not answered yet.
+/// A request without an answer so far.
 #[derive(Debug)]
 pub(crate) struct InFlight {
     pub(crate) session: Option<String>,
@@ -95,7 +95,7 @@ pub(crate) struct InFlight {
 }
 
 impl State {
-    /// Returns a count by its name, which may be that of a list or a map that is told.
+    /// Returns a count by its name, which may be the name of a reported list or map.
     pub(crate) fn n(&self, name: &str) -> u64 {
         let seen = &self.seen;
         let n_items = match name.split_once('.') {
@@ -142,7 +142,7 @@ impl State {
         format!("extra_{n_items}")
     }
 
-    /// Takes the calls that wait for something and were cancelled.
+    /// Takes the waiting calls that were cancelled.
     pub(crate) fn take_cancelled(&mut self) -> Vec<Call> {
         let over = self.listens.extract_if(.., |listen| listen.is_over());
         let mut taken: Vec<Call> = over.map(Listen::into_call).collect();
@@ -167,7 +167,7 @@ impl State {
         )
     }
 
-    /// Returns what both `seen` and `/control/log` tell.
+    /// Returns the members common to `seen` and `/control/log`.
     pub(crate) fn told(&self) -> Value {
         let seen = &self.seen;
         let ids = seen.closed.iter().map(|id| serde_json::from_str(id).unwrap_or_default());
@@ -193,13 +193,13 @@ impl State {
         })
     }
 
-    /// Returns how many streams hear of lists that change.
+    /// Returns the number of streams that receive list changes.
     fn n_hearers(&self) -> usize {
         let listening = self.sessions.values().filter(|session| session.listener.is_some());
         listening.count() + self.listens.len()
     }
 
-    /// Returns the resources that somebody is subscribed to.
+    /// Returns the resources with a subscription.
     fn subscribed(&self) -> BTreeSet<&String> {
         let in_sessions = self.sessions.values().flat_map(|session| &session.subscribed);
         in_sessions.chain(self.listens.iter().flat_map(Listen::uris)).collect()

@@ -16,7 +16,7 @@ use crate::{
     wire::{Wire, Write},
 };
 
-/// How often the end of the input gives way to the tasks that were started before it.
+/// The number of yields at the end of the input, so that earlier tasks can run.
 const FINAL_YIELDS: usize = 64;
 
 /// Serves until the input ends.
@@ -37,7 +37,7 @@ pub(crate) async fn serve(fake: Arc<Fake>) -> io::Result<()> {
     if fake.options.no_eof_exit {
         return std::future::pending().await;
     }
-    // Calls that need not wait have their answers queued by then; the exit follows them.
+    // By then, calls that need not wait have queued their answers; the exit follows them.
     for _ in 0..FINAL_YIELDS {
         tokio::task::yield_now().await;
     }
@@ -69,9 +69,9 @@ async fn receive(fake: &Arc<Fake>, line: &[u8], wire: &Wire) {
     }
 }
 
-/// Writes what is queued: the only task that touches standard output.
+/// Writes the queue: the only task that uses standard output.
 ///
-/// A client that has stopped reading for good ends the process, unless it is told to stay.
+/// A client that stops reading ends the process, unless the options forbid it.
 async fn write(fake: Arc<Fake>, writes: mpsc::Receiver<Write>) {
     let Err(error) = write_all(&fake, writes).await else { return };
     fake.log("unwritable", &format!(r#","error":{}"#, quoted(&error.to_string())));
@@ -104,7 +104,7 @@ async fn write_all(fake: &Fake, mut writes: mpsc::Receiver<Write>) -> io::Result
     Ok(())
 }
 
-/// Returns the bytes of `line`, with one that is no UTF-8 for each U+10FFFF.
+/// Returns the bytes of `line`, with an invalid UTF-8 byte for each U+10FFFF.
 fn spoiled(line: String) -> Vec<u8> {
     let parts: Vec<&[u8]> = line.split('\u{10ffff}').map(str::as_bytes).collect();
     parts.join(&0xff)

@@ -1,4 +1,4 @@
-//! A stream that can be resumed: it numbers what is written and keeps the end of it.
+//! A resumable stream, which numbers its events and stores the last ones.
 
 use std::{
     collections::VecDeque,
@@ -8,10 +8,10 @@ use std::{
 
 use crate::wire::Write;
 
-/// How many events are kept for a client that comes back; what a reader still needs is more.
+/// The number of events stored for reconnecting clients; a reader's pending events are added.
 const KEPT_MAX: usize = 256;
 
-/// What was written to a stream, and who reads it.
+/// The events of a stream, and the position of its reader.
 #[derive(Debug)]
 pub(crate) struct Stream {
     name: String,
@@ -20,11 +20,11 @@ pub(crate) struct Stream {
 
 #[derive(Debug, Default)]
 struct Kept {
-    /// The last events; the one at the end has the number `n_written`.
+    /// The last events; the newest has the number `n_written`.
     events: VecDeque<Write>,
     n_written: u64,
     is_ended: bool,
-    /// The number of the last event that the reader has.
+    /// The number of the last event that was read.
     read: Option<u64>,
     waker: Option<Waker>,
 }
@@ -36,7 +36,7 @@ impl Stream {
         (stream.clone(), Feed(stream))
     }
 
-    /// Starts to read: after an event, or else what comes from now on.
+    /// Starts to read after an event, or from now on.
     pub(crate) fn read(self: &Arc<Self>, after: Option<u64>) -> Reader {
         let mut kept = self.kept();
         kept.read = Some(after.unwrap_or(kept.n_written).min(kept.n_written));
@@ -54,7 +54,7 @@ impl Stream {
 pub(crate) struct Feed(Arc<Stream>);
 
 impl Feed {
-    /// Writes an event, whether or not anybody reads.
+    /// Writes an event, even without a reader.
     pub(crate) fn write(&self, write: Write) {
         let mut kept = self.0.kept();
         kept.events.push_back(write);
@@ -84,7 +84,7 @@ impl Drop for Feed {
 pub(crate) struct Reader(Arc<Stream>);
 
 impl Reader {
-    /// Returns the next event and its id; nothing at the end of the stream.
+    /// Returns the next event and its id; `None` at the end of the stream.
     pub(crate) fn poll_next(&self, context: &mut Context<'_>) -> Poll<Option<(String, Write)>> {
         let mut kept = self.0.kept();
         let read = kept.read.unwrap_or(kept.n_written).max(kept.n_forgotten());
@@ -112,7 +112,7 @@ impl Drop for Reader {
 }
 
 impl Kept {
-    /// Returns the number of the last event that is no longer kept.
+    /// Returns the number of the last discarded event.
     fn n_forgotten(&self) -> u64 {
         self.n_written - self.events.len() as u64
     }

@@ -1,9 +1,9 @@
-//! Tasks, for `--tasks`: those of 2025-11-25, and the extension `io.modelcontextprotocol/tasks`.
+//! The tasks for `--tasks`: those of 2025-11-25 and extension `io.modelcontextprotocol/tasks`.
 //!
-//! `job` is a task and nothing else, `job_maybe` is one where the client wants it. Time plays no
-//! part: each `tasks/get` shows a step of the job and moves on to the next one; the last one stays.
-//! What a client is to be asked comes with a modern step, which stays until it is answered, and is
-//! asked by a legacy `tasks/result`, which goes through the steps by itself.
+//! `job` is always a task, `job_maybe` is one if the client wants it. Time has no effect: each
+//! `tasks/get` shows a step of the job and advances; the last step stays. In the modern era, a step
+//! carries the question and stays until it is answered. In the legacy era, `tasks/result` goes
+//! through the steps and asks.
 
 mod job;
 
@@ -24,7 +24,7 @@ pub(crate) use job::Job;
 /// The methods of the modern era.
 pub(crate) const MODERN: [&str; 3] = ["tasks/cancel", "tasks/get", "tasks/update"];
 
-/// Name and description of the tools, and the word for them in the legacy era.
+/// The name, description and legacy `taskSupport` of the tools.
 const TOOLS: [(&str, &str, &str); 2] = [
     ("job", "Is done as a task, step by step.", "required"),
     ("job_maybe", "As `job`, or at once for who has no tasks.", "optional"),
@@ -33,12 +33,12 @@ const TOOLS: [(&str, &str, &str); 2] = [
 /// The arguments of both tools.
 const ARGUMENTS: &str = r#"{"steps":{"type":"array","items":{"type":"string","enum":["working","input_required","completed"]}},"fails":{"type":"string","enum":["tool","rpc"],"description":"The last step is an error: of the tool, or of the protocol."},"at_once":{"type":"boolean","description":"Answer a modern call at once."},"lags":{"type":"boolean","description":"Show what was answered once more."},"value":{"description":"Returned in the result."}}"#;
 
-/// Tells whether a tool is one of these.
+/// Returns whether a tool is one of these.
 pub(crate) fn is_tool(fake: &Fake, name: &str) -> bool {
     fake.options.tasks && TOOLS.iter().any(|(tool, ..)| *tool == name)
 }
 
-/// Returns name, description and properties of the tools, and the word for them if there is one.
+/// Returns name, description, properties and legacy `execution` member of the tools.
 pub(crate) fn tools(
     fake: &Fake,
     is_modern: bool,
@@ -50,7 +50,7 @@ pub(crate) fn tools(
     })
 }
 
-/// Adds what is declared.
+/// Adds the declaration of tasks to the capabilities.
 pub(crate) fn declare(fake: &Fake, capabilities: &mut Value, is_modern: bool) {
     match (fake.options.tasks, is_modern) {
         (false, _) => {}
@@ -62,7 +62,7 @@ pub(crate) fn declare(fake: &Fake, capabilities: &mut Value, is_modern: bool) {
     }
 }
 
-/// Refuses a modern request that only clients with the extension may make.
+/// Refuses a modern request that requires the extension if its client lacks it.
 pub(crate) fn admit(
     fake: &Fake,
     caller: &Caller,
@@ -82,7 +82,7 @@ pub(crate) fn admit(
     })
 }
 
-/// Refuses a legacy call as a task of a tool that says nothing of tasks.
+/// Refuses a legacy call as a task for a tool without task support.
 pub(crate) fn check(call: &Call, name: &str, params: &Members) -> Result<(), Fault> {
     let is_task = call.caller.is_none() && params.raw("task").is_some();
     if call.fake.options.tasks && is_task && !is_tool(&call.fake, name) {
@@ -91,7 +91,7 @@ pub(crate) fn check(call: &Call, name: &str, params: &Members) -> Result<(), Fau
     Ok(())
 }
 
-/// Calls one of the tools: returns a task, or the result if it is not to be one.
+/// Calls one of the tools: returns a task, or the result if no task is wanted.
 pub(crate) fn start(call: &Call, name: &str, params: &Members) -> Result<String, Fault> {
     let plan: Plan = params.optional("arguments")?.unwrap_or_default();
     let task: Option<Value> = params.optional("task")?;
@@ -119,7 +119,7 @@ pub(crate) fn start(call: &Call, name: &str, params: &Members) -> Result<String,
         return job.result();
     }
     job.id = uuid::Uuid::new_v4().to_string();
-    // A task is at work when it begins, whatever its first step is.
+    // A new task is always `working`, whatever its first step is.
     let created = job.told(call.caller.is_some(), Step::Working);
     fake.log("job", &format!(r#","id":{}"#, quoted(&job.id)));
     fake.state().jobs.push(job);
@@ -150,7 +150,7 @@ pub(crate) async fn run(call: Call, method: &str, params: &Members) {
     }
 }
 
-/// Does something with the task that a request names.
+/// Applies `act` to the task that a request names.
 fn on<T>(
     call: &Call,
     params: &Members,
@@ -171,7 +171,7 @@ fn list(fake: &Fake, params: &Members) -> Result<String, Fault> {
     methods::page(fake, params, "tasks", jobs).map(|page| page.to_string())
 }
 
-/// Goes through the steps of a job, asks what is to be asked, and returns what it comes to.
+/// Goes through the steps of a job, asks its questions, and returns its result.
 async fn result(call: &Call, params: &Members) -> Result<String, Fault> {
     let id: String = params.required("taskId")?;
     let meta = format!(r#"{{"{}":{{"taskId":{}}}}}"#, era::key("related-task"), quoted(&id));
@@ -192,7 +192,7 @@ async fn result(call: &Call, params: &Members) -> Result<String, Fault> {
                     Ok(())
                 })?;
             }
-            // Only the client can end it.
+            // Only the client can end this job.
             Step::Working if is_stuck => {
                 let is_cancelled = |job: &Job| job.id == id && job.step() == Step::Cancelled;
                 tokio::select! {

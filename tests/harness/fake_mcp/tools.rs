@@ -1,4 +1,4 @@
-//! The tools: each does one thing that a test cannot get from a real server.
+//! The tools: each does something that a real server cannot be made to do.
 
 mod notices;
 mod rounds;
@@ -26,10 +26,10 @@ use crate::{
 
 pub(crate) use table::list;
 
-/// How a call continues once its arguments are read.
+/// The continuation of a call after its arguments are read.
 enum Next {
     Answer(String),
-    /// Not a byte is to be added.
+    /// The result is written unchanged.
     Verbatim(String),
     Twice(String),
     Late(String),
@@ -38,7 +38,7 @@ enum Next {
         value: String,
     },
     Hold(String),
-    /// Nothing is left to do but to write this.
+    /// This write is the last one of the process.
     Last(Write),
 }
 
@@ -76,7 +76,7 @@ pub(crate) async fn run(call: Call, params: &Members) {
     }
 }
 
-/// Returns the capabilities of a client that a request cannot do without, if it is a tool call.
+/// Returns the client capabilities that a tool call requires; `None` for other requests.
 pub(crate) fn capabilities_of(method: &str, params: &Members) -> Option<Vec<&'static str>> {
     let name: String = params.required("name").ok().filter(|_| method == "tools/call")?;
     rounds::capabilities(&name, &Members::read(params.raw("arguments")))
@@ -201,7 +201,7 @@ async fn next(call: &Call, name: &str, arguments: &Members) -> Result<Next, Faul
             let result = r#"{"content":[{"type":"text","text":"the tool failed"}],"isError":true}"#;
             Ok(Next::Answer(result.to_owned()))
         }
-        // Everything runs on this thread: nothing is read or answered any more.
+        // Everything runs on this thread, so nothing is read or answered afterwards.
         "wedge" => loop {
             fake.log("wedged", "");
             std::thread::park();
@@ -266,8 +266,8 @@ async fn progress(call: &Call, arguments: &Members) -> Result<Next, Fault> {
     Ok(Next::Answer(message::told(&json!({ "steps": n_steps, "n": n }).to_string())))
 }
 
-/// Says `text` at a Unix socket or a TCP address, and returns the first line that comes back, or of HTTP
-/// the whole answer.
+/// Sends `text` to a Unix socket or TCP address, and returns the first line of the reply, or the
+/// whole reply for HTTP.
 async fn dial(to: String, text: String) -> std::io::Result<String> {
     async fn converse<S: AsyncRead + AsyncWrite>(stream: S, text: &str) -> std::io::Result<String> {
         let mut stream = std::pin::pin!(tokio::io::BufStream::new(stream));
@@ -286,7 +286,7 @@ async fn dial(to: String, text: String) -> std::io::Result<String> {
     }
 }
 
-/// Counts an execution, and only then goes on.
+/// Counts an execution before it continues.
 async fn count(call: &Call, arguments: &Members) -> Result<Next, Fault> {
     let key: String = arguments.required("key")?;
     let then: Option<String> = arguments.optional("then")?;
@@ -309,7 +309,7 @@ async fn count(call: &Call, arguments: &Members) -> Result<Next, Fault> {
     })
 }
 
-/// Waits until the state is as wanted or the call is cancelled.
+/// Waits until the state is reached or the call is cancelled.
 async fn wait(call: &Call, is_reached: impl Fn(&State) -> bool) {
     tokio::select! {
         () = call.fake.reached(is_reached) => {}
@@ -327,7 +327,7 @@ fn start_grandchild(inherits: bool) -> std::io::Result<u32> {
     Ok(command.spawn()?.id())
 }
 
-/// Starts a process that is nobody's child, in a session of its own, and ignores SIGTERM.
+/// Starts a detached process in its own session, which ignores SIGTERM.
 #[expect(clippy::disallowed_methods, reason = "a fake server may start what it likes")]
 fn start_daemon() -> std::io::Result<u32> {
     const SCRIPT: &str = r#"sh -c 'trap "" TERM HUP; echo $$; exec sleep infinity >/dev/null' &"#;

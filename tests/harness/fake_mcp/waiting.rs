@@ -1,10 +1,10 @@
-//! Calls that wait for others: held until they are released, or meeting until all have come.
+//! Waiting calls: held until released, or meeting until all have arrived.
 
 use std::collections::BTreeMap;
 
 use crate::{call::Call, fake::Fake, message};
 
-/// The calls that wait.
+/// The waiting calls.
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
     meeting: Vec<(Call, String)>,
@@ -13,17 +13,17 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// Returns how many calls are held.
+    /// Returns the number of held calls.
     pub(crate) fn n_held(&self) -> usize {
         self.held.values().map(Vec::len).sum()
     }
 
-    /// Returns how many `meet` calls wait for more.
+    /// Returns the number of `meet` calls that wait for others.
     pub(crate) fn n_meeting(&self) -> usize {
         self.meeting.len()
     }
 
-    /// Returns what is held, as the text of an object.
+    /// Returns the held calls, as the text of an object.
     pub(crate) fn held(&self) -> String {
         let keys: BTreeMap<&String, usize> =
             self.held.iter().map(|(key, calls)| (key, calls.len())).collect();
@@ -79,7 +79,7 @@ impl Fake {
         self.changed();
     }
 
-    /// Answers all calls that are held under `key`; returns how many.
+    /// Answers all calls held under `key`; returns their number.
     pub(crate) async fn release(&self, key: &str) -> usize {
         let released = self.state().waiting.held.remove(key).unwrap_or_default();
         let n_released = released.len();

@@ -1,4 +1,4 @@
-//! Where messages go: one queue or kept stream per pipe or body, with one writer at its end.
+//! The sending of messages: a queue or stored stream per pipe or body, with one writer.
 
 use std::{
     sync::Arc,
@@ -9,21 +9,21 @@ use tokio::sync::mpsc;
 
 use crate::stream::{Feed, Reader};
 
-/// How many messages wait for a writer at most; then whoever answers waits too.
+/// The capacity of a queue; senders wait while it is full.
 const QUEUE_MAX: usize = 256;
 
-/// What a writer is told to do, in order.
+/// An instruction for the writer.
 #[derive(Clone, Debug)]
 pub(crate) enum Write {
     /// Write the answer to a request.
     Answer(String),
-    /// Write a notification or a request of ours.
+    /// Write a notification or a request of the server.
     Aside(String),
-    /// Write an event without a message, so that the client has an id and a pause to reconnect.
+    /// Write an event without a message, which gives the client an id and a reconnect delay.
     Prime { retry_ms: u64 },
-    /// Write where messages are to be posted.
+    /// Write the URL for POSTs.
     Endpoint(String),
-    /// Write a line that is no message.
+    /// Write a line that is not a message.
     Noise(String),
     /// Write only the first bytes of an answer, then exit.
     Partial { message: String, n_bytes: usize },
@@ -34,9 +34,9 @@ pub(crate) enum Write {
 /// The sending end.
 #[derive(Clone, Debug)]
 pub(crate) enum Wire {
-    /// For one writer: what comes after it has gone is lost.
+    /// A queue for one writer; later messages are lost once it is gone.
     Queue(mpsc::Sender<Write>),
-    /// Kept for writers to come.
+    /// A stream stored for future writers.
     Kept(Arc<Feed>),
 }
 
@@ -54,7 +54,7 @@ impl Wire {
         (Self::Queue(sender), receiver)
     }
 
-    /// Queues `write`; a client that has left is none of our business.
+    /// Queues `write`; ignores that a client has left.
     pub(crate) async fn send(&self, write: Write) {
         match self {
             Self::Queue(sender) => drop(sender.send(write).await),
@@ -64,7 +64,7 @@ impl Wire {
 }
 
 impl Writes {
-    /// Returns what is to be written next, with its event id if it has one.
+    /// Returns the next write, with its event id if it has one.
     pub(crate) fn poll_next(
         &mut self,
         context: &mut Context<'_>,

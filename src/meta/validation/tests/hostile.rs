@@ -248,7 +248,7 @@ fn arguments_that_take_long_are_left_unchecked() {
 }
 
 #[test]
-fn what_was_too_much_once_is_not_tried_again_and_other_arguments_are() {
+fn the_schema_cache_remembers_costly_arguments_and_still_checks_other_arguments() {
     let validators = SchemaCache::default();
     let schema = json!({ "properties": {
         "a": { "uniqueItems": true },
@@ -284,7 +284,7 @@ fn costly_arguments_of_one_account_leave_those_of_another_one_checked() {
 }
 
 #[test]
-fn what_takes_long_before_a_schema_is_compiled_is_given_up_too() {
+fn a_schema_that_is_slow_to_prepare_is_left_unchecked() {
     let patterns = |pattern: String| {
         let parts = (0..100).map(|n| (n.to_string(), json!({ "pattern": pattern })));
         json!({ "properties": parts.collect::<Map<_, _>>() })
@@ -309,7 +309,7 @@ fn what_takes_long_before_a_schema_is_compiled_is_given_up_too() {
 }
 
 #[test]
-fn a_check_whose_asker_has_gone_ends() {
+fn a_check_stops_when_its_caller_has_gone() {
     let schema = ladder("$defs", LEVELS, json!({ "type": "string" }), twice("anyOf"));
     let gone = StopFlag::default();
     gone.store(true, std::sync::atomic::Ordering::Relaxed);

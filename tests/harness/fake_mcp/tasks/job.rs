@@ -1,4 +1,4 @@
-//! A job: how far it has come, as each era tells it.
+//! A job and its progress, as each era represents it.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -7,13 +7,13 @@ use serde_json::{Value, json, value::RawValue};
 
 use crate::message::{self, Fault, Members};
 
-/// For how many milliseconds a task is kept if nobody asks for more. Not that any is ever dropped.
+/// The default lifetime of a task in milliseconds. No task is ever removed.
 const TTL_MS: u64 = 60_000;
 
-/// After how many milliseconds a client is to ask again.
+/// The poll interval for clients, in milliseconds.
 const POLL_MS: u64 = 10;
 
-/// When everything happens.
+/// The time of all events.
 const NOW: &str = "2026-07-28T00:00:00Z";
 
 /// The arguments of a job.
@@ -34,25 +34,25 @@ impl Default for Plan {
     }
 }
 
-/// Where a job is.
+/// A step of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Step {
     Working,
     InputRequired,
-    /// It has ended, maybe with an error.
+    /// The job has ended, possibly with an error.
     Completed,
     #[serde(skip)]
     Cancelled,
 }
 
-/// How a job fails.
+/// A kind of failure of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Failure {
-    /// The tool says so in its result.
+    /// The tool reports the error in its result.
     Tool,
-    /// There is no result.
+    /// The request fails; there is no result.
     Rpc,
 }
 
@@ -60,17 +60,17 @@ pub(super) enum Failure {
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(super) id: String,
-    /// The present step and those to come.
+    /// The current step and the remaining ones.
     plan: Plan,
     ttl_ms: u64,
-    /// What the client has answered, by the key of the question.
+    /// The answers of the client, by the key of the question.
     answers: BTreeMap<String, Box<RawValue>>,
-    /// The present question is answered, and nobody is to notice yet.
+    /// The current question is answered, but this is not visible yet.
     is_lagging: bool,
 }
 
 impl Job {
-    /// Returns a job that has no id until it is a task.
+    /// Returns a job, which gets its id when it becomes a task.
     pub(super) fn new(plan: Plan, ttl_ms: Option<u64>) -> Self {
         let ttl_ms = ttl_ms.unwrap_or(TTL_MS);
         Self { id: String::new(), plan, ttl_ms, answers: BTreeMap::new(), is_lagging: false }
@@ -84,19 +84,19 @@ impl Job {
         matches!(self.step(), Step::Completed | Step::Cancelled)
     }
 
-    /// Tells whether it stays here until somebody ends it.
+    /// Returns whether only a cancellation ends the job.
     pub(super) fn is_stuck(&self) -> bool {
         self.step() == Step::Working && self.plan.steps.len() == 1
     }
 
-    /// Moves on, unless this is the last step.
+    /// Advances, unless this is the last step.
     pub(super) fn go_on(&mut self) {
         if self.plan.steps.len() > 1 {
             self.plan.steps.pop_front();
         }
     }
 
-    /// Shows the present step and moves on, unless it is to be answered first.
+    /// Returns the current step and advances, unless the client must answer first.
     pub(super) fn get(&mut self, is_modern: bool) -> String {
         let shown = self.told(is_modern, self.step());
         if self.is_lagging {
@@ -117,7 +117,7 @@ impl Job {
         Ok(if is_modern { "{}".to_owned() } else { told })
     }
 
-    /// Takes the answer to the present question; anything else is ignored.
+    /// Accepts the answer to the current question; ignores anything else.
     pub(super) fn update(&mut self, params: &Members) -> Result<String, Fault> {
         let mut new: BTreeMap<String, Box<RawValue>> = params.required("inputResponses")?;
         let is_asked = self.step() == Step::InputRequired && !self.is_lagging;
@@ -130,7 +130,7 @@ impl Job {
         Ok("{}".to_owned())
     }
 
-    /// Takes the answer to the present question, as the client wrote it.
+    /// Accepts the answer to the current question, in the client's notation.
     pub(super) fn answer(&mut self, answer: String) -> Result<(), Fault> {
         let answer = RawValue::from_string(answer);
         let answer = answer.map_err(|error| Fault::invalid(error.to_string()))?;
@@ -151,7 +151,7 @@ impl Job {
         self.go_on();
     }
 
-    /// Returns the key of the present question, which no other one of this task has.
+    /// Returns the key of the current question, unique in this task.
     fn key(&self) -> String {
         match self.answers.len() - usize::from(self.is_lagging) {
             0 => "who".to_owned(),
@@ -159,7 +159,7 @@ impl Job {
         }
     }
 
-    /// Returns the task at a step, in the words of an era.
+    /// Returns the task at a step, in the format of an era.
     pub(super) fn told(&self, is_modern: bool, step: Step) -> Value {
         let status = match (step, self.plan.fails) {
             (Step::Working, _) => "working",
@@ -197,7 +197,7 @@ impl Job {
         told
     }
 
-    /// Returns what the job comes to; done at once it has no id.
+    /// Returns the result of the job; a job without a task has no id.
     pub(super) fn result(&self) -> Result<String, Fault> {
         let told = json!({
             "taskId": Some(&self.id).filter(|id| !id.is_empty()),
@@ -213,13 +213,13 @@ impl Job {
     }
 }
 
-/// Says of a result which kind it is.
+/// Adds the kind to a result.
 pub(super) fn kinded(mut result: Value, kind: &str) -> String {
     result["resultType"] = json!(kind);
     result.to_string()
 }
 
-/// Returns what the client is asked.
+/// Returns the question for the client.
 pub(super) fn question() -> String {
     let name = json!({ "type": "object", "properties": { "name": { "type": "string" } } });
     json!({ "mode": "form", "message": "Who?", "requestedSchema": name }).to_string()

@@ -1,4 +1,4 @@
-//! Tools that tell clients something besides their answer.
+//! Tools that send notifications besides their answer.
 
 use serde_json::json;
 
@@ -43,14 +43,14 @@ pub(super) async fn send(call: &Call, name: &str, arguments: &Members) -> Result
     Ok(message::told(&told.to_string()))
 }
 
-/// Sends a log message and returns to how many streams.
+/// Sends a log message and returns the number of streams.
 async fn log(call: &Call, arguments: &Members) -> Result<usize, Fault> {
     let level: Level = arguments.required("level")?;
     let data = arguments.raw("data").unwrap_or("null");
     let params = format!(r#"{{"level":{},"logger":"fake","data":{data}}}"#, json!(level));
     let message = notification("message", &params);
     if let Some(caller) = &call.caller {
-        // On the stream of the call and on no other, and only if it has asked for it.
+        // A modern log message uses only the stream of its call, and only on request.
         let wants = caller.wants(level);
         if wants {
             call.wire.send(Write::Aside(message)).await;

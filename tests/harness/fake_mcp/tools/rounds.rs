@@ -1,7 +1,7 @@
-//! Tools that ask the client something before they answer, in the way of either era.
+//! Tools that ask the client before they answer, in the manner of either era.
 //!
-//! A legacy client gets requests. A modern one gets a result that says what is asked, and calls
-//! again with the answers; what it has answered before is in the state that it hands back.
+//! A legacy client gets requests. A modern client gets a result with the questions, and calls again
+//! with the answers; earlier answers are in the state that it returns.
 
 use std::collections::BTreeMap;
 
@@ -15,10 +15,10 @@ use crate::{
     wire::Wire,
 };
 
-/// What the state starts with: nothing that could be taken for anything else or left as it is.
+/// The prefix of the state, with characters that reveal changes of the encoding.
 const STATE: &str = "fake state é\"\\/+=% ";
 
-/// One thing that the client is asked.
+/// A question to the client.
 #[derive(Debug)]
 struct Question {
     key: &'static str,
@@ -26,13 +26,13 @@ struct Question {
     params: String,
 }
 
-/// Returns the capabilities of a client that a tool cannot do without.
+/// Returns the client capabilities that a tool requires.
 pub(super) fn capabilities(tool: &str, arguments: &Members) -> Option<Vec<&'static str>> {
     let rounds = rounds(tool, arguments).ok()?;
     Some(rounds.iter().flatten().filter_map(|question| capability(&question.method)).collect())
 }
 
-/// Asks what the tool is to ask, and returns the answers.
+/// Asks the questions of the tool, and returns the answers.
 pub(super) async fn ask(call: &Call, tool: &str, params: &Members) -> Result<Next, Fault> {
     let arguments = Members::read(params.raw("arguments"));
     let rounds = rounds(tool, &arguments)?;
@@ -58,7 +58,7 @@ pub(super) async fn ask(call: &Call, tool: &str, params: &Members) -> Result<Nex
     Ok(answered(tool, &answers))
 }
 
-/// Answers if the client has answered everything, else asks the first round that lacks something.
+/// Answers if all questions are answered, else asks the first incomplete round.
 fn ask_modern(
     call: &Call,
     tool: &str,
@@ -102,14 +102,14 @@ fn ask_modern(
     Ok(answered(tool, &answers.collect()))
 }
 
-/// Returns a state that holds what was answered so far.
+/// Returns a state with the answers so far.
 fn write_state(tool: &str, answers: &BTreeMap<String, Box<RawValue>>) -> String {
     let answers = answers.iter().map(|(key, answer)| format!(r#""{key}":{answer}"#));
     let answers: Vec<String> = answers.collect();
     format!(r#"{STATE}{{"tool":"{tool}","answers":{{{}}}}}"#, answers.join(","))
 }
 
-/// Reads what was answered before, from a state that nobody has touched.
+/// Parses the earlier answers from an unchanged state.
 fn read_state(tool: &str, state: &str) -> Result<BTreeMap<String, Box<RawValue>>, Fault> {
     let state = Members::read(state.strip_prefix(STATE));
     match (state.optional::<String>("tool")?, state.optional("answers")?) {
@@ -128,7 +128,7 @@ fn answered(tool: &str, answers: &BTreeMap<String, String>) -> Next {
     Next::Answer(message::told(&format!("{{{}}}", members.join(","))))
 }
 
-/// Returns what a tool asks: one round after the other.
+/// Returns the questions of a tool, in rounds.
 fn rounds(tool: &str, arguments: &Members) -> Result<Vec<Vec<Question>>, Fault> {
     let question = |key, method: &str, params: Option<&str>| Question {
         key,
@@ -165,7 +165,7 @@ fn listener(call: &Call) -> Result<Wire, Fault> {
     listener.ok_or_else(|| Fault::new(-32603, "the session has no GET stream"))
 }
 
-/// Returns the capability of a client that can be asked this.
+/// Returns the client capability that a method requires.
 fn capability(method: &str) -> Option<&'static str> {
     match method {
         "elicitation/create" => Some("elicitation"),
@@ -175,7 +175,7 @@ fn capability(method: &str) -> Option<&'static str> {
     }
 }
 
-/// Returns valid parameters for the requests that a server may send.
+/// Returns valid default parameters for a request of a server.
 fn default_params(method: &str) -> &'static str {
     match method {
         "sampling/createMessage" => {

@@ -1,19 +1,19 @@
-//! The tools that are listed.
+//! The table of tools.
 
 use serde_json::{Value, json};
 
 use crate::{fake::Fake, tasks};
 
-/// The hints of the tools that have any.
+/// The annotations of tools.
 const HINTS: &[(&str, &str)] = &[
     ("count_idempotent", r#"{"idempotentHint":true,"readOnlyHint":false}"#),
     ("read_only", r#"{"readOnlyHint":true}"#),
 ];
 
-/// The arguments of `count` and its like.
+/// The arguments of `count` and similar tools.
 const COUNT: &str = r#"{"key":{"type":"string"},"then":{"type":"string","enum":["answer","hold","exit","exit_first","tell_and_exit"],"description":"What comes after it is counted; `exit_first` answers when the key was executed before, `tell_and_exit` reports progress first."}}"#;
 
-/// The tool that says all of itself.
+/// The tool with all optional members.
 const RICH: &str = r#"{"name":"rows","title":"Rows of a table","description":"Reads rows of a table of the inventory.\n\nEach has a name and a size.","inputSchema":{"type":"object","properties":{"table":{"type":"string","enum":["parts","people"],"description":"Which table."},"n":{"type":"integer","minimum":1,"maximum":10000,"default":3,"description":"How many rows."},"width":{"type":"integer","minimum":0,"default":0,"description":"How many bytes more each row has."},"filter":{"type":"object","properties":{"name":{"type":"string"}},"additionalProperties":false},"previous":{"description":"Is returned as it is."}},"required":["table"],"additionalProperties":false},"outputSchema":{"type":"object","properties":{"total":{"type":"integer"},"rows":{"type":"array","items":{"type":"object"}}},"required":["total","rows"]},"annotations":{"readOnlyHint":true,"destructiveHint":false,"idempotentHint":true,"openWorldHint":false}}"#;
 
 /// Name, description, properties and required arguments of every tool.
@@ -208,7 +208,7 @@ pub(crate) fn list(fake: &Fake, is_modern: bool) -> Vec<Value> {
     tools
 }
 
-/// Tells whether `flip_tools` or `--named` has added a tool of this name.
+/// Returns whether `flip_tools` or `--named` has added a tool of this name.
 pub(super) fn is_extra(fake: &Fake, name: &str) -> bool {
     if fake.options.named.iter().any(|named| named == name) {
         return true;
