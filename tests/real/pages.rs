@@ -37,7 +37,10 @@ fn a_page_of_an_allowed_origin_is_served_in_a_browser_and_no_other_is() {
 
     let denied = page(&servers, &metamcp, "http://chat.example", "");
     let error = denied["error"].as_str().expect("an error");
-    assert!(error.contains("no bearer token, which this service requires"), "it may read why: {error}");
+    assert!(
+        error.contains("no bearer token, which this service requires"),
+        "it may read why: {error}"
+    );
     let foreign = page(&servers, &metamcp, "http://evil.example", TOKEN);
     assert_eq!(foreign["error"], "TypeError: Failed to fetch", "{foreign}");
 }
