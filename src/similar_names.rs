@@ -34,12 +34,16 @@ pub fn nearest(name: &str, known: impl Iterator<Item = String>) -> Vec<String> {
 /// Returns the name in `known` that `name` misspells or abbreviates, if any. It is stricter than
 /// [`nearest`], since `name` may also be intended.
 pub fn misspelt<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    if name.len() > NAME_BYTES_MAX {
+        return None;
+    }
     let known: Vec<&str> = known.collect();
-    let length = name.len();
-    let differing = if length < 6 { 1 } else { 2.max(length / 4) };
-    let near = within(name, known.iter().copied(), differing.min(length.saturating_sub(1)));
-    let is_long = |known: &&str| is_short_for(&name.to_lowercase(), &known.to_lowercase());
-    let shortened = || within(name, known.into_iter().filter(is_long), NAME_BYTES_MAX);
+    let name = name.to_lowercase();
+    let differing = if name.len() < 6 { 1 } else { 2.max(name.len() / 4) };
+    let differing = differing.min(name.len().saturating_sub(1));
+    let near = within(&name, known.iter().copied(), differing);
+    let is_long = |known: &&str| is_short_for(&name, &known.to_lowercase());
+    let shortened = || within(&name, known.into_iter().filter(is_long), usize::MAX);
     near.first().copied().or_else(|| shortened().first().copied())
 }
 

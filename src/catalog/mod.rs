@@ -11,8 +11,8 @@
 //!                       views: merged lists
 //! ```
 //!
-//! What is known of a server outlives its connection ([`CatalogSnapshot`]) and, on the disk, the
-//! process ([`DiskCache`]). So lists and searches work while the server is not running. Its lists
+//! The profile and the lists of a server outlive its connection ([`CatalogSnapshot`]) and, on the
+//! disk, the process ([`DiskCache`]). So lists and searches work while the server is not running. Its lists
 //! are read again when it connects; clients that were shown others are notified.
 
 use std::{
