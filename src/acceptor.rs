@@ -16,11 +16,8 @@ pub trait Listener {
     /// A connection.
     type Stream: Send + 'static;
 
-    /// Waits for the next connection.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: a connection that was not accepted stays in the backlog.
+    /// Waits for the next connection. Cancel safe: a connection that was not accepted stays in the
+    /// backlog.
     fn next(&self) -> impl Future<Output = io::Result<Self::Stream>> + Send;
 
     /// Returns the client of a connection and assigns it a unique number: call this once per
@@ -53,11 +50,8 @@ impl Listener for UnixListener {
 }
 
 /// Serves the connections of `listener` until `stop`, at most `n_seats` at a time; others wait in
-/// the backlog. Each is served in a task that `tasks` tracks.
-///
-/// # Cancel safety
-///
-/// Cancel safe: a connection that was not accepted yet stays in the backlog.
+/// the backlog. Each is served in a task that `tasks` tracks. Cancel safe: a connection that was
+/// not accepted yet stays in the backlog.
 pub async fn accept<L: Listener, F: Future<Output = ()> + Send + 'static>(
     listener: L,
     n_seats: usize,

@@ -151,15 +151,12 @@ impl MemoryPressurePolicy {
 }
 
 /// Reads a whole body of at most `length_max` bytes, which count against the memory budget. A body
-/// in a single frame is not copied. A client's body in several frames counts from the first.
+/// in a single frame is not copied. A client's body in several frames counts from the first. Not
+/// cancel safe: the bytes read so far are lost.
 ///
 /// # Errors
 ///
 /// [`BodyReadError`]; the rest of the body can still be read.
-///
-/// # Cancel safety
-///
-/// Not cancel safe: the bytes read so far are lost.
 pub async fn read_whole<B: Body<Data = Bytes> + Unpin>(
     body: &mut B,
     length_max: usize,
@@ -194,11 +191,8 @@ pub async fn read_whole<B: Body<Data = Bytes> + Unpin>(
     held.count(all.freeze()).map_err(BodyReadError::NoMemory)
 }
 
-/// Reads and discards a body for at most `patience`. Returns whether it was read to its end.
-///
-/// # Cancel safety
-///
-/// Cancel safe.
+/// Reads and discards a body for at most `patience`. Returns whether it was read to its end. Cancel
+/// safe.
 pub async fn discard<B: Body + Unpin>(body: &mut B, patience: Duration) -> bool {
     let reading = async {
         loop {

@@ -185,15 +185,12 @@ impl MemoryBudget {
     }
 
     /// Reserves bytes of `account` for a party that holds `holds` bytes already. Waits up to
-    /// [`defaults::MEMORY_WAIT`] for them, in the order of the askers.
+    /// [`defaults::MEMORY_WAIT`] for them, in the order of the askers. Cancel safe: nothing stays
+    /// reserved.
     ///
     /// # Errors
     ///
     /// [`MemoryExhausted`] if the bytes are not free in time, or never can be.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: nothing stays reserved.
     pub async fn reserve(
         &'static self,
         account: Option<Account>,
@@ -393,15 +390,11 @@ impl MemoryReservation {
     }
 
     /// Grows to `n_bytes` for a party that holds `holds` other bytes, as [`MemoryBudget::reserve`]
-    /// does.
+    /// does. Cancel safe: the reservation is unchanged.
     ///
     /// # Errors
     ///
     /// See [`MemoryBudget::reserve`]; the reservation is unchanged.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: the reservation is unchanged.
     pub async fn wait_for(&mut self, n_bytes: usize, holds: usize) -> Result<(), MemoryExhausted> {
         let more = n_bytes.saturating_sub(self.n_bytes);
         if more > 0 {

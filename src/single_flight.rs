@@ -73,11 +73,8 @@ impl<T: Clone + Send + Sync + 'static> SingleFlight<T> {
 }
 
 impl<T: Clone> FlightWaiter<T> {
-    /// Waits for the outcome; `None` when the work panicked or the runtime shuts down.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: the work continues.
+    /// Waits for the outcome; `None` when the work panicked or the runtime shuts down. Cancel safe:
+    /// the work continues.
     pub async fn outcome(mut self) -> Option<T> {
         self.0.wait_for(Option::is_some).await.ok()?.clone()
     }

@@ -50,15 +50,11 @@ impl UnsentMessages {
         *self = Self::default();
     }
 
-    /// Writes everything.
+    /// Writes everything. Cancel safe: the next call continues at the same byte.
     ///
     /// # Errors
     ///
     /// The error of the writer; bytes written before it are no longer queued.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: the next call continues at the same byte.
     pub async fn write(&mut self, writer: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
         while let Some(piece) = self.pieces.front_mut() {
             let n_written = writer.write(piece).await?;

@@ -53,16 +53,13 @@ struct Attachment {
     lines: LineDecoder,
 }
 
-/// Relays messages between a client and the service at `target` until the client disconnects.
+/// Relays messages between a client and the service at `target` until the client disconnects. Not
+/// cancel safe. The requests of the client are cancelled.
 ///
 /// # Errors
 ///
 /// [`ControlClientError`] if the service does not accept the first attachment. Later attachments
 /// are retried for as long as the client is connected.
-///
-/// # Cancel safety
-///
-/// Not cancel safe. The requests of the client are cancelled.
 pub async fn run<R, W>(
     target: &BridgeTarget,
     reader: R,

@@ -13,15 +13,11 @@ use crate::{
 };
 
 /// Returns a connection for `owner`, like [`connection`], within the total time of a request. The
-/// connection attempt continues for later callers.
+/// connection attempt continues for later callers. Cancel safe.
 ///
 /// # Errors
 ///
 /// [`CallError`] if there is none in time, or if the breaker is open.
-///
-/// # Cancel safety
-///
-/// Cancel safe.
 pub async fn connect(
     slot: &Arc<ServerSlot>,
     owner: Option<&SessionOwner>,
@@ -37,15 +33,11 @@ pub async fn connect(
 /// to start than to answer.
 ///
 /// The breaker must admit the attempt. A failed attempt counts against the server; a successful one
-/// does not prove that the server works.
+/// does not prove that the server works. Cancel safe.
 ///
 /// # Errors
 ///
 /// [`CallError`] if there is none, or if the breaker is open.
-///
-/// # Cancel safety
-///
-/// Cancel safe.
 pub async fn connection(
     slot: &Arc<ServerSlot>,
     owner: Option<&SessionOwner>,

@@ -126,11 +126,7 @@ impl Exchange {
     }
 
     /// Waits for the computation. Returns the outcome for the client, or `None` if another step
-    /// comes first.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: the next call continues.
+    /// comes first. Cancel safe: the next call continues.
     pub(super) async fn computed(&mut self) -> Option<Result<Message, CallError>> {
         let Stage::Computing(computing) = &mut self.stage else { return None };
         let computed = computing.await;

@@ -110,15 +110,11 @@ impl InputExchange {
         }
     }
 
-    /// Returns the next step.
+    /// Returns the next step. Cancel safe.
     ///
     /// # Errors
     ///
     /// [`InputRefusal`] if a question has no answer in the server's era.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe.
     pub(super) async fn next(&mut self) -> Result<InputStep, InputRefusal> {
         if let Some(question) = self.unasked.pop_front() {
             return Ok(InputStep::Ask(Box::new(question)));

@@ -178,15 +178,12 @@ impl Exchange {
     }
 
     /// Returns the next event, like
-    /// [`PendingRequest::next`](crate::connection::PendingRequest::next).
+    /// [`PendingRequest::next`](crate::connection::PendingRequest::next). Cancel safe: the next
+    /// call continues.
     ///
     /// # Errors
     ///
     /// [`CallError`] if no answer will come. Nothing follows it.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: the next call continues.
     pub async fn next(&mut self) -> Result<CallEvent, CallError> {
         loop {
             if let Some(notice) = self.notices.pop_front() {
@@ -298,15 +295,12 @@ impl Exchange {
         }
     }
 
-    /// Waits for the answer. Ignores notifications and refuses questions.
+    /// Waits for the answer. Ignores notifications and refuses questions. Dropping it cancels the
+    /// request at the server.
     ///
     /// # Errors
     ///
     /// Those of [`Exchange::next`].
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping it cancels the request at the server.
     pub async fn finish(mut self) -> Result<Message, CallError> {
         loop {
             if let CallEvent::Answer(answer) = self.next().await? {

@@ -37,9 +37,6 @@ impl Catalog {
     /// is asked. If it fails or takes longer than [`defaults::LIST_PATIENCE`] or the limit on
     /// silence, its list is left out and logged: the tools of the others are worth more than an
     /// error. The next list does not wait for such a server. Clients are notified when it connects.
-    ///
-    /// # Cancel safety
-    ///
     /// Cancel safe.
     pub async fn all(
         &self,
@@ -52,9 +49,6 @@ impl Catalog {
     }
 
     /// Returns each server's list, as [`Catalog::all`] does, or the reason why it is left out.
-    ///
-    /// # Cancel safety
-    ///
     /// Cancel safe.
     pub async fn each(
         &self,
@@ -70,15 +64,12 @@ impl Catalog {
     }
 
     /// Returns one server's list: the known one if the server has no connection, else the result of
-    /// a read. Connects the server if nothing is known.
+    /// a read. Connects the server if nothing is known. Cancel safe: the read continues for other
+    /// callers.
     ///
     /// # Errors
     ///
     /// [`CallError`] if no list is known and the server cannot be asked.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: the read continues for other callers.
     pub async fn known_or_read(
         &self,
         slot: &Arc<ServerSlot>,
@@ -96,11 +87,7 @@ impl Catalog {
 
     /// Connects all servers without known tools at once and reads their tools. Waits for each as
     /// [`Catalog::all`] does, and as long as a search does if `sought` is about the server. Returns
-    /// the servers whose tools are still unknown.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: the reads continue.
+    /// the servers whose tools are still unknown. Cancel safe: the reads continue.
     pub async fn learn(
         &self,
         limits: ConnectionLimits,
@@ -138,16 +125,13 @@ impl Catalog {
         words.are_about(slot.name().as_str(), &about)
     }
 
-    /// Reads a server's tools, whatever is known of them, and connects the server if needed.
+    /// Reads a server's tools, whatever is known of them, and connects the server if needed. Cancel
+    /// safe: the read continues for other callers.
     ///
     /// # Errors
     ///
     /// [`CallError`] if the server cannot be connected or does not answer with a list. The known
     /// list stays.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: the read continues for other callers.
     pub async fn refresh(
         &self,
         slot: &Arc<ServerSlot>,

@@ -148,26 +148,19 @@ impl Catalog {
         }
     }
 
-    /// Returns a snapshot of everything known at this moment. Connects no server.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe.
+    /// Returns a snapshot of everything known at this moment. Connects no server. Cancel safe.
     pub async fn snapshot(&self) -> Arc<CatalogSnapshot> {
         self.is_searched.store(true, Ordering::Relaxed);
         self.used.notify_one();
         self.publisher.snapshot().await
     }
 
-    /// Returns one server's list. Concurrent callers share one read.
+    /// Returns one server's list. Concurrent callers share one read. Cancel safe: the read
+    /// continues for other callers.
     ///
     /// # Errors
     ///
     /// [`CallError`] if the server cannot be connected or does not answer with a list.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: the read continues for other callers.
     pub async fn listing(
         &self,
         slot: &Arc<ServerSlot>,

@@ -21,11 +21,8 @@ use crate::{
 
 impl Catalog {
     /// Reads the cached lists of the declared servers. Waits at most
-    /// [`defaults::CACHE_READ_PATIENCE`] for the disk.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: lists that are being read are still taken over.
+    /// [`defaults::CACHE_READ_PATIENCE`] for the disk. Cancel safe: lists that are being read are
+    /// still taken over.
     pub async fn restore(&self) {
         let store = Arc::clone(&self.store);
         // An index follows soon. Without cached lists, nothing needs the thesaurus yet.

@@ -37,11 +37,8 @@ impl Catalog {
     /// Primes servers until `stop`, at most [`defaults::PRIMED_AT_ONCE`] at a time. `limits`
     /// returns the current limits of a request.
     ///
-    /// Priming evicts no connection, and a failure does not count for the breaker.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: a connection attempt in progress continues.
+    /// Priming evicts no connection, and a failure does not count for the breaker. Cancel safe: a
+    /// connection attempt in progress continues.
     pub async fn prime(&self, limits: impl Fn() -> ConnectionLimits, stop: CancellationToken) {
         let mut tried = HashMap::<ServerName, CatalogDigest>::new();
         let mut primings = FuturesUnordered::new();

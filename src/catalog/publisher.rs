@@ -41,11 +41,8 @@ impl SnapshotPublisher {
     }
 
     /// Returns a snapshot of everything known at this moment, or the last one if the build takes
-    /// too long. The first build is waited for longer, since nothing precedes it.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: the build continues for other callers.
+    /// too long. The first build is waited for longer, since nothing precedes it. Cancel safe: the
+    /// build continues for other callers.
     pub(super) async fn snapshot(self: &Arc<Self>) -> Arc<CatalogSnapshot> {
         let wanted = self.shelf.revision();
         let made = async {

@@ -39,11 +39,7 @@ pub(super) struct DueRefresh {
 
 impl Catalog {
     /// Reads the lists of newly connected servers, until `stop`. `limits` returns the current
-    /// limits of a request.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: a read in progress continues.
+    /// limits of a request. Cancel safe: a read in progress continues.
     pub async fn follow(&self, limits: impl Fn() -> ConnectionLimits, stop: CancellationToken) {
         let mut reads = FuturesUnordered::<BoxFuture<'_, (Key, bool)>>::new();
         let mut reading = HashSet::<Key>::new();

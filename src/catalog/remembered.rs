@@ -14,11 +14,7 @@ use crate::{
 impl Catalog {
     /// Returns the tools that servers had in an earlier run, from the disk: for each server in
     /// `declared` that has any, its position and its tools. Returns nothing if the disk takes
-    /// longer than [`defaults::CACHE_READ_PATIENCE`].
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: nothing is kept.
+    /// longer than [`defaults::CACHE_READ_PATIENCE`]. Cancel safe: nothing is kept.
     pub async fn remembered(
         &self,
         declared: Vec<(ServerName, Arc<ServerConfig>)>,

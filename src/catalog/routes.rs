@@ -15,11 +15,7 @@ impl Catalog {
     /// template has the longest literal beginning in common with it.
     ///
     /// Lists that are already known come first, so that a slow server does not delay the resources
-    /// of others.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe.
+    /// of others. Cancel safe.
     pub async fn server_of_resource(
         &self,
         uri: &str,
@@ -42,11 +38,7 @@ impl Catalog {
     }
 
     /// Returns the server for a completion of the resource or template `uri`: one that has exactly
-    /// this template, else the server of the resource.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe.
+    /// this template, else the server of the resource. Cancel safe.
     pub async fn server_of_template(
         &self,
         uri: &str,
@@ -66,11 +58,7 @@ impl Catalog {
     }
 
     /// Returns whether the server of `slot` lists `uri` or has a template for it. Reads its lists
-    /// if they are not known.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe.
+    /// if they are not known. Cancel safe.
     pub async fn has_resource(
         &self,
         slot: &Arc<ServerSlot>,

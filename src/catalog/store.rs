@@ -123,11 +123,7 @@ impl CatalogStore {
         self.changed.notify_one();
     }
 
-    /// Waits until there is disk work, or a new snapshot to make.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe.
+    /// Waits until there is disk work, or a new snapshot to make. Cancel safe.
     pub(super) async fn changed(&self) {
         let changed = self.changed.notified();
         let rested = self.state().rested();

@@ -98,11 +98,7 @@ impl ProcessDescendants {
         found
     }
 
-    /// Waits until no member runs, and sends `insist`, if any, to those that do.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe.
+    /// Waits until no member runs, and sends `insist`, if any, to those that do. Cancel safe.
     pub(super) async fn wait_until_gone(self, insist: Option<Signal>) {
         let doubt_ends = Instant::now() + EXEC_PATIENCE;
         loop {

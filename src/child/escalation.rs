@@ -43,11 +43,8 @@ impl Escalation {
         Self { hurry, rungs: LADDER.iter() }
     }
 
-    /// Waits for the next step and returns it; `None` after the last one.
-    ///
-    /// # Cancel safety
-    ///
-    /// Not cancel safe: the step is skipped.
+    /// Waits for the next step and returns it; `None` after the last one. Not cancel safe: the step
+    /// is skipped.
     pub async fn next(&mut self) -> Option<EscalationStep> {
         let (rung, quick, patient) = *self.rungs.next()?;
         tokio::select! {

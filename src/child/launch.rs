@@ -44,15 +44,11 @@ impl fmt::Display for StdioServerKind {
 
 /// A starter of stdio servers.
 pub trait Launcher: fmt::Debug + Send + Sync {
-    /// Starts the server at `home`.
+    /// Starts the server at `home`. Cancel safe: a started server ends.
     ///
     /// # Errors
     ///
     /// [`LaunchError`] when it did not start; nothing is left behind then.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: a started server ends.
     fn launch<'a>(
         &'a self,
         home: &'a LaunchSite,
@@ -85,19 +81,11 @@ pub trait RunningServer: fmt::Debug + Send {
     /// Returns its process id, if known.
     fn pid(&self) -> Option<u32>;
 
-    /// Waits until it ends by itself.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: you can call it again.
+    /// Waits until it ends by itself. Cancel safe: you can call it again.
     fn wait(&mut self) -> BoxFuture<'_, ChildExit>;
 
     /// Returns the last lines that the server wrote before it ended, oldest first, if they do not
-    /// come over a pipe. Takes at most about a second.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe.
+    /// come over a pipe. Takes at most about a second. Cancel safe.
     fn last_words(&mut self, _is_alone: bool) -> BoxFuture<'_, Vec<String>> {
         Box::pin(std::future::ready(Vec::new()))
     }

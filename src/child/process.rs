@@ -133,11 +133,8 @@ impl Child {
     }
 
     /// Runs `program` to its end without input and returns its standard output, or the last
-    /// `bytes_max` bytes of it; `None` if the program failed.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: dropping the future kills the process.
+    /// `bytes_max` bytes of it; `None` if the program failed. Cancel safe: dropping the future
+    /// kills the process.
     pub async fn output(program: &ChildProgram, bytes_max: usize) -> Option<String> {
         let (mut child, ChildPipes { stdin, stdout, mut stderr }) = Self::spawn(program).ok()?;
         drop(stdin);
@@ -160,11 +157,7 @@ impl Child {
         self.group.as_raw_nonzero().get().unsigned_abs()
     }
 
-    /// Waits until the process ends by itself.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: you can call it again.
+    /// Waits until the process ends by itself. Cancel safe: you can call it again.
     pub async fn wait(&mut self) -> ChildExit {
         self.process.wait().await.map_or(ChildExit::Unknown, ChildExit::Status)
     }

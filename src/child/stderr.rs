@@ -82,11 +82,8 @@ impl StderrTail {
     }
 }
 
-/// Reads `stream` until it ends, and logs each line under the server's name.
-///
-/// # Cancel safety
-///
-/// Cancel safe: unread output is lost with the pipe.
+/// Reads `stream` until it ends, and logs each line under the server's name. Cancel safe: unread
+/// output is lost with the pipe.
 pub async fn read_to_end(
     mut stream: impl AsyncRead + Unpin,
     server: ServerName,

@@ -74,11 +74,8 @@ impl UnitJournal {
     /// several instances may be about another client. `is_alone` says that only the instance of
     /// this connection was started since, beside one that a reload left to finish. Otherwise only
     /// systemd's own lines are returned. The lines and the report of the end come late: this waits
-    /// for both, for at most [`defaults::JOURNAL_PATIENCE`].
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: dropping the future ends the reading process.
+    /// for both, for at most [`defaults::JOURNAL_PATIENCE`]. Cancel safe: dropping the future ends
+    /// the reading process.
     pub(super) async fn last_lines(&self, is_alone: bool) -> Vec<String> {
         let query = self.query();
         let mut lines = Vec::new();

@@ -146,11 +146,7 @@ impl Inbox {
     }
 
     /// Waits until all messages are taken. Only for a future that the taking task polls: it is not
-    /// woken.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe.
+    /// woken. Cancel safe.
     pub(super) async fn drained(&self) {
         std::future::poll_fn(|_| match self.state().asides.is_empty() {
             true => Poll::Ready(()),
@@ -160,11 +156,7 @@ impl Inbox {
     }
 
     /// Waits until the inbox is closed. Only for a future that is polled anew then, such as the one
-    /// that drains the answer: it is not woken.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe.
+    /// that drains the answer: it is not woken. Cancel safe.
     pub(super) async fn closed(&self) {
         std::future::poll_fn(|_| match self.is_closed() {
             true => Poll::Ready(()),
@@ -190,11 +182,7 @@ impl Inbox {
         wake(sender);
     }
 
-    /// Waits until the answer is not needed any more.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe.
+    /// Waits until the answer is not needed any more. Cancel safe.
     pub(super) async fn cancelled(&self) {
         std::future::poll_fn(|context| {
             let mut state = self.state();

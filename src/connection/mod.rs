@@ -269,15 +269,12 @@ impl Connection {
     }
 
     /// Sends `request` for `holder` with an id that is unique on the connection. At the bound on
-    /// requests in flight it waits its turn, at most for its silence timeout.
+    /// requests in flight it waits its turn, at most for its silence timeout. Cancel safe: a
+    /// request that was not sent yet is forgotten.
     ///
     /// # Errors
     ///
     /// [`RequestFailure`] when the link did not take the request, which was not executed then.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: a request that was not sent yet is forgotten.
     pub async fn call(
         self: &Arc<Self>,
         holder: Holder,
@@ -435,14 +432,11 @@ impl Connection {
     }
 
     /// Sends an internal request and waits for its answer, as [`PendingRequest::finish`] does.
+    /// Dropping it cancels the request at the server.
     ///
     /// # Errors
     ///
     /// As [`Connection::call`] and [`PendingRequest::next`].
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping it cancels the request at the server.
     pub async fn ask(
         self: &Arc<Self>,
         request: &Message,
@@ -457,11 +451,7 @@ impl Connection {
 
     /// Sends a notification. Servers of the modern era accept only cancellations, so they are sent
     /// no others. A notification is lost if the server is gone, or does not take it within
-    /// [`defaults::GOODBYE_TIMEOUT`].
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: the notification is sent or not.
+    /// [`defaults::GOODBYE_TIMEOUT`]. Cancel safe: the notification is sent or not.
     pub async fn notify(self: &Arc<Self>, notification: &Message) {
         let is_known = match self.era() {
             Era::Legacy => true,

@@ -146,15 +146,11 @@ impl PendingRequest {
         Ok(())
     }
 
-    /// Returns the next event.
+    /// Returns the next event. Cancel safe: no event is lost.
     ///
     /// # Errors
     ///
     /// [`RequestFailure`] when no answer will come; no event follows it.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: no event is lost.
     pub async fn next(&mut self) -> Result<CallEvent, RequestFailure> {
         let deadline = self.silent_until.min(self.ends);
         // Not a `select!`: a server that never stops sending would starve the timer.
@@ -204,15 +200,12 @@ impl PendingRequest {
     }
 
     /// Waits for the answer to a request of metamcp itself. Log messages are announced, other
-    /// notifications are dropped, and questions are refused.
+    /// notifications are dropped, and questions are refused. Dropping the future cancels the
+    /// request at the server.
     ///
     /// # Errors
     ///
     /// As [`PendingRequest::next`].
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future cancels the request at the server.
     pub async fn finish(mut self) -> Result<Message, RequestFailure> {
         loop {
             match self.next().await? {

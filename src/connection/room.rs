@@ -15,17 +15,14 @@ struct QueuedRequest<'a> {
 }
 
 impl Connection {
-    /// Waits until the request of `waiter` is admitted, and returns its id.
+    /// Waits until the request of `waiter` is admitted, and returns its id. Cancel safe: a request
+    /// that leaves gives its place to the next.
     ///
     /// # Errors
     ///
     /// [`RequestFailure::Saturated`] when its turn does not come within its time limits, or when
     /// too many requests wait and `holder` has the most of them. [`RequestFailure::Gone`] when the
     /// connection ends meanwhile.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: a request that leaves gives its place to the next.
     pub(super) async fn queued(
         self: &Arc<Self>,
         holder: Holder,

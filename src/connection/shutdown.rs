@@ -10,20 +10,12 @@ impl Connection {
         !self.gone.is_cancelled()
     }
 
-    /// Waits until no new request may use the connection.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe.
+    /// Waits until no new request may use the connection. Cancel safe.
     pub async fn wait_until_gone(&self) {
         self.gone.cancelled().await;
     }
 
-    /// Waits until the link is down: the child is reaped, or the session has ended.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe.
+    /// Waits until the link is down: the child is reaped, or the session has ended. Cancel safe.
     pub async fn down(&self) {
         self.down.cancelled().await;
     }
@@ -38,22 +30,15 @@ impl Connection {
         Duration::from_millis(self.longest_ms.load(Ordering::Relaxed))
     }
 
-    /// Lets running requests finish for at most `patience`, then closes the connection.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future leaves the connection open for running requests, but not for new ones.
+    /// Lets running requests finish for at most `patience`, then closes the connection. Dropping
+    /// the future leaves the connection open for running requests, but not for new ones.
     pub async fn drain_and_close(&self, patience: Duration) {
         self.gone.cancel();
         let _late = tokio::time::timeout(patience, self.idle(|mux| mux.in_flight() == 0)).await;
         self.closing.cancel();
     }
 
-    /// Waits until the server has no work left, abandoned requests included.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe.
+    /// Waits until the server has no work left, abandoned requests included. Cancel safe.
     pub async fn quiet(&self) {
         self.idle(Mux::is_empty).await;
     }

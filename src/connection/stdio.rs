@@ -329,11 +329,8 @@ impl Batch {
         self.bytes.extend_from_slice(b"\n");
     }
 
-    /// Writes everything and empties the batch; `false` when the pipe is broken.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: the batch records what was written.
+    /// Writes everything and empties the batch; `false` when the pipe is broken. Cancel safe: the
+    /// batch records what was written.
     async fn write(&mut self, stdin: &mut (impl AsyncWrite + Unpin)) -> bool {
         while let Some(piece) = self.before.front_mut() {
             if piece.is_empty() {

@@ -191,11 +191,8 @@ impl LastHeard {
         (suspected_ms > 0).then(|| Duration::from_millis(suspected_ms))
     }
 
-    /// Waits until the server becomes suspect. For one waiter at a time.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: a suspicion that was not received ends the next wait.
+    /// Waits until the server becomes suspect. For one waiter at a time. Cancel safe: a suspicion
+    /// that was not received ends the next wait.
     pub(super) async fn suspected(&self) {
         self.suspected.notified().await;
     }

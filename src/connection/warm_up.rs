@@ -50,11 +50,7 @@ struct Tools {
 }
 
 impl WarmUp {
-    /// Waits until the server has taken `notifications/initialized`.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe.
+    /// Waits until the server has taken `notifications/initialized`. Cancel safe.
     pub(super) async fn initialized(&self) {
         self.initialized.cancelled().await;
     }

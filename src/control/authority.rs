@@ -63,15 +63,11 @@ impl Default for Authority {
 }
 
 impl ControlService {
-    /// Checks that the request of `asker` does not come from a server of this service.
+    /// Checks that the request of `asker` does not come from a server of this service. Cancel safe.
     ///
     /// # Errors
     ///
     /// [`RpcError`] if it does, or may.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe.
     pub(super) async fn check_operator(
         &self,
         asker: &Asker,

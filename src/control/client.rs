@@ -115,15 +115,11 @@ struct Answer {
 }
 
 impl ControlConnection {
-    /// Connects to the service at `path`.
+    /// Connects to the service at `path`. Cancel safe: no connection is left open.
     ///
     /// # Errors
     ///
     /// [`ControlClientError::Unreachable`] if no service listens there, or it is not accessible.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: no connection is left open.
     pub async fn open(path: &Path) -> Result<Self, ControlClientError> {
         Self::open_for(path, defaults::CONTROL_ANSWER_BYTES_MAX).await
     }
@@ -136,15 +132,12 @@ impl ControlConnection {
         Ok(Self { stream, lines, path: path.to_owned(), n_requests: 0 })
     }
 
-    /// Sends a request with `params`, JSON text, and returns its number.
+    /// Sends a request with `params`, JSON text, and returns its number. Not cancel safe: half a
+    /// line may have been sent.
     ///
     /// # Errors
     ///
     /// [`ControlClientError::Unreachable`] when the service has gone.
-    ///
-    /// # Cancel safety
-    ///
-    /// Not cancel safe: half a line may have been sent.
     pub async fn send(&mut self, method: &str, params: &str) -> Result<u64, ControlClientError> {
         self.n_requests += 1;
         let number = self.n_requests;
@@ -153,43 +146,33 @@ impl ControlConnection {
         Ok(number)
     }
 
-    /// Tells the service that the answer to a request is no longer needed.
+    /// Tells the service that the answer to a request is no longer needed. Not cancel safe: half a
+    /// line may have been sent.
     ///
     /// # Errors
     ///
     /// [`ControlClientError::Unreachable`] when the service has gone.
-    ///
-    /// # Cancel safety
-    ///
-    /// Not cancel safe: half a line may have been sent.
     pub async fn cancel(&mut self, number: u64) -> Result<(), ControlClientError> {
         let params = format!(r#"{{"requestId":{number}}}"#);
         self.write(&Message::notification(CANCELLED, Some(&params))).await
     }
 
     /// Tells the service that no more requests follow. It answers those that run, and disconnects.
+    /// Cancel safe: the service was told or not.
     ///
     /// # Errors
     ///
     /// [`ControlClientError::Unreachable`] when the service has gone.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: the service was told or not.
     pub async fn finish(&mut self) -> Result<(), ControlClientError> {
         let finished = self.stream.shutdown().await;
         finished.map_err(|error| self.gone(error))
     }
 
-    /// Returns the next message from the service.
+    /// Returns the next message from the service. Cancel safe: data that was read is kept.
     ///
     /// # Errors
     ///
     /// [`ControlClientError`] if the service has gone, or its message is invalid.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: data that was read is kept.
     pub async fn next(&mut self) -> Result<ServiceMessage, ControlClientError> {
         loop {
             while let Some(line) = self.lines.next_line() {
@@ -214,15 +197,12 @@ impl ControlConnection {
         }
     }
 
-    /// Calls `method` with `params`, JSON text, and returns the JSON text of the result.
+    /// Calls `method` with `params`, JSON text, and returns the JSON text of the result. Not cancel
+    /// safe: half a line may have been sent.
     ///
     /// # Errors
     ///
     /// [`ControlClientError`] when the service does not answer within `patience`, or refuses.
-    ///
-    /// # Cancel safety
-    ///
-    /// Not cancel safe: half a line may have been sent.
     pub async fn ask(
         &mut self,
         method: &str,
@@ -297,15 +277,12 @@ fn understand(line: Bytes) -> Result<Option<ServiceMessage>, ControlClientError>
 
 /// Connects to the service at `path`, and turns the connection into an MCP pipe with `params`, JSON
 /// text. Returns it with the data already read, in lines of at most `length_max` bytes. There is no
-/// deadline: a service that starts accepts connections before it answers.
+/// deadline: a service that starts accepts connections before it answers. Cancel safe: no
+/// connection is left open.
 ///
 /// # Errors
 ///
 /// [`ControlClientError`] if no service listens there, or it refuses.
-///
-/// # Cancel safety
-///
-/// Cancel safe: no connection is left open.
 pub async fn attach(
     path: &Path,
     params: &str,
@@ -317,15 +294,12 @@ pub async fn attach(
     Ok((connection.stream, connection.lines))
 }
 
-/// Calls `method` with `params`, JSON text, on a new connection, and returns the result.
+/// Calls `method` with `params`, JSON text, on a new connection, and returns the result. Cancel
+/// safe: the request may have been sent or not.
 ///
 /// # Errors
 ///
 /// [`ControlClientError`] if no service listens there, it does not answer in time, or it refuses.
-///
-/// # Cancel safety
-///
-/// Cancel safe: the request may have been sent or not.
 pub async fn ask(
     path: &Path,
     method: &str,

@@ -111,15 +111,11 @@ impl PeerPolicy {
         Self { own: own_user(), path, lookups }
     }
 
-    /// Returns the credentials of the peer; `group` is the admitted group, if any.
+    /// Returns the credentials of the peer; `group` is the admitted group, if any. Cancel safe.
     ///
     /// # Errors
     ///
     /// [`PeerRefusal`] if the peer is not admitted.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe.
     pub(super) async fn admit(
         &self,
         stream: &UnixStream,

@@ -46,11 +46,8 @@ use crate::{
 /// The buffer space for a read, in bytes.
 const READ_BYTES: usize = 16 << 10;
 
-/// Serves operators on `listener` until the control service stops.
-///
-/// # Cancel safety
-///
-/// Cancel safe: a connection that was not accepted yet stays in the backlog.
+/// Serves operators on `listener` until the control service stops. Cancel safe: a connection that
+/// was not accepted yet stays in the backlog.
 pub async fn serve(listener: UnixListener, desk: Arc<ControlService>, pulse: LoopPulse) {
     let door = Arc::new(PeerPolicy::of(&listener));
     let (stop, tasks) = (desk.stop.clone(), desk.tasks.clone());

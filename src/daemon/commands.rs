@@ -23,11 +23,7 @@ impl CommandChannel {
         self.sender.clone()
     }
 
-    /// Waits for the next command.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe.
+    /// Waits for the next command. Cancel safe.
     pub(super) async fn next(&mut self) -> ControlCommand {
         match self.receiver.recv().await {
             Some(order) => order,

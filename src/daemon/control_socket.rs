@@ -80,11 +80,7 @@ pub(super) async fn lock_alone(
     }
 }
 
-/// Returns whether a service answers at a socket.
-///
-/// # Cancel safety
-///
-/// Cancel safe.
+/// Returns whether a service answers at a socket. Cancel safe.
 pub async fn answers(socket: &Path) -> bool {
     matches!(probe(socket).await, Probed::Answers)
 }

@@ -36,15 +36,12 @@ impl Listeners {
     /// Takes the inherited sockets, and makes those that are missing.
     ///
     /// Under a service manager that passes sockets, a control socket that it does not pass is
-    /// made only if `listen.control` asks for it.
+    /// made only if `listen.control` asks for it. Cancel safe: opened sockets are closed, but the
+    /// file of a socket stays.
     ///
     /// # Errors
     ///
     /// [`StartError`] names the address that cannot be used.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: opened sockets are closed, but the file of a socket stays.
     pub async fn open(
         inherited: InheritedSockets,
         listen: &ListenConfig,

@@ -169,11 +169,8 @@ impl Daemon {
         Self { is_launched: true, ..self }
     }
 
-    /// Serves until it is asked to stop or unused for too long, and leaves nothing behind.
-    ///
-    /// # Cancel safety
-    ///
-    /// Not cancel safe: children may be left behind.
+    /// Serves until it is asked to stop or unused for too long, and leaves nothing behind. Not
+    /// cancel safe: children may be left behind.
     pub async fn run(mut self) {
         orphan_reaper::adopt();
         // Before servers start: they may need resources that orphans hold, and their fresh lists
@@ -224,15 +221,11 @@ impl Daemon {
     }
 
     /// Serves the chosen view to one client at the other end of `pipe`, until the client goes or a
-    /// signal asks to stop. Leaves nothing behind.
+    /// signal asks to stop. Leaves nothing behind. Not cancel safe: children may be left behind.
     ///
     /// # Errors
     ///
     /// [`CallError`] if the chosen view cannot be served.
-    ///
-    /// # Cancel safety
-    ///
-    /// Not cancel safe: children may be left behind.
     pub async fn run_for_one<R, W>(
         mut self,
         choice: &Choice,

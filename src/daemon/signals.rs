@@ -30,11 +30,8 @@ impl SignalStreams {
         })
     }
 
-    /// Waits for the next signal. Several of a kind that come close together count once.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe.
+    /// Waits for the next signal. Several of a kind that come close together count once. Cancel
+    /// safe.
     pub(super) async fn next(&mut self) -> StopSignal {
         tokio::select! {
             _ = self.terminate.recv() => StopSignal::Stop,
@@ -43,11 +40,7 @@ impl SignalStreams {
         }
     }
 
-    /// Waits for a signal that asks to stop.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe.
+    /// Waits for a signal that asks to stop. Cancel safe.
     pub(super) async fn stop(&mut self) {
         while self.next().await != StopSignal::Stop {}
     }

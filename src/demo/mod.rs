@@ -49,16 +49,13 @@ impl Demo {
     /// Serves standard input and output until the input ends.
     ///
     /// Returns promptly at the end of the input: calls in flight are abandoned. Signals keep their
-    /// default disposition.
+    /// default disposition. Not cancel safe: calls in flight, and messages read but not answered,
+    /// are lost.
     ///
     /// # Errors
     ///
     /// [`DemoError::Handshake`] when the client does not speak MCP, [`DemoError::Stopped`] when the
     /// service task panicked. A client that disconnects is not an error.
-    ///
-    /// # Cancel safety
-    ///
-    /// Not cancel safe: calls in flight, and messages read but not answered, are lost.
     pub async fn serve(self) -> Result<(), DemoError> {
         self.serve_over(tokio::io::stdin(), tokio::io::stdout()).await
     }

@@ -77,15 +77,12 @@ impl DoctorReport {
     }
 }
 
-/// Examines this host; `closing` ends all probes and skips the servers after them.
+/// Examines this host; `closing` ends all probes and skips the servers after them. Not cancel safe:
+/// connected servers run until `closing` is cancelled.
 ///
 /// # Errors
 ///
 /// [`UnknownServer`] when the requested server is not declared.
-///
-/// # Cancel safety
-///
-/// Not cancel safe: connected servers run until `closing` is cancelled.
 pub async fn examine(
     question: &DoctorRequest,
     closing: &CancellationToken,

@@ -88,11 +88,8 @@ pub(super) struct ProbeOutcome {
     pub(super) lacks_secret: bool,
 }
 
-/// Connects to a server, lists its tools and terminates it. `closing` ends the probe early.
-///
-/// # Cancel safety
-///
-/// Not cancel safe: a connected server runs until `closing` is cancelled.
+/// Connects to a server, lists its tools and terminates it. `closing` ends the probe early. Not
+/// cancel safe: a connected server runs until `closing` is cancelled.
 pub(super) async fn dial(
     name: &ServerName,
     declared: &ServerConfig,

@@ -13,11 +13,8 @@ use crate::{breaker::BreakerChange, fault::Fault, holder::Holder};
 
 impl Embedder {
     /// Returns the vector of a query, of length one. `None` means that it takes too long, that the
-    /// request failed, or that the breaker is open after repeated failures.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: an answer that is under way is kept for the next query with the same text.
+    /// request failed, or that the breaker is open after repeated failures. Cancel safe: an answer
+    /// that is under way is kept for the next query with the same text.
     pub async fn query(&self, text: &str) -> Option<Arc<[f32]>> {
         let text = EmbeddingText::new(text);
         if text.as_str().is_empty() {

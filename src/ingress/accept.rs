@@ -41,11 +41,8 @@ use crate::{
 };
 
 /// Serves clients on `listener` until `stop`, over TLS if `tls` has a certificate. Open connections
-/// then complete their current answer, in tasks owned by `tasks`.
-///
-/// # Cancel safety
-///
-/// Cancel safe. A connection that was not accepted yet stays in the backlog.
+/// then complete their current answer, in tasks owned by `tasks`. Cancel safe. A connection that
+/// was not accepted yet stays in the backlog.
 pub async fn serve(
     listener: TcpListener,
     edge: Arc<IngressContext>,

@@ -82,9 +82,6 @@ impl BatchReplies {
     }
 
     /// Collects answers. Returns `true` once all are there, `false` if a stream must send them.
-    ///
-    /// # Cancel safety
-    ///
     /// Cancel safe. All collected messages are kept.
     async fn collect(&mut self) -> bool {
         while let Some(next) = self.running.next().await {
@@ -122,11 +119,8 @@ impl BatchReplies {
     }
 
     /// Returns the next output for a client with one pipe for everything. Other messages leave at
-    /// once, and all answers follow together at the end.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe. All collected messages are kept.
+    /// once, and all answers follow together at the end. Cancel safe. All collected messages are
+    /// kept.
     pub(super) async fn next_for_pipe(&mut self) -> Option<ByteChunks> {
         while let Some(next) = self.running.next().await {
             match next {

@@ -66,9 +66,6 @@ fn bearer(value: &[u8]) -> Option<&[u8]> {
 }
 
 /// Refuses a request because of its token. Repeated wrong tokens of one source are answered late.
-///
-/// # Cancel safety
-///
 /// Cancel safe. The wrong token may already be counted.
 pub(super) async fn refuse(
     edge: &IngressContext,
@@ -101,11 +98,7 @@ pub(super) async fn refuse(
 /// never see the answer; one that has written everything can reuse the connection. Long bodies, and
 /// those sent only on demand, are not read: the connection then closes.
 ///
-/// Returns whether the connection can be used again.
-///
-/// # Cancel safety
-///
-/// Cancel safe.
+/// Returns whether the connection can be used again. Cancel safe.
 async fn skip(request: Request<Incoming>) -> bool {
     let waits = request.headers().contains_key(EXPECT);
     let body = request.into_body();

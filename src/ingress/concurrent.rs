@@ -77,11 +77,7 @@ impl ConcurrentRequests {
     }
 
     /// Returns the next message, for an answer with the id of its request. Returns `None` if
-    /// nothing runs.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe. The next call continues.
+    /// nothing runs. Cancel safe. The next call continues.
     pub(super) async fn next(&mut self) -> Option<ConcurrentEvent> {
         loop {
             match self.advance().await? {

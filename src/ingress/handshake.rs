@@ -40,11 +40,8 @@ const PLAIN_HTTP: &[u8] = b"HTTP/1.1 400 Bad Request\r\n\
     \r\n\
     This port speaks TLS: use https:// instead of http://.\n";
 
-/// Performs the TLS handshake with a client, within a time limit.
-///
-/// # Cancel safety
-///
-/// Not cancel safe. The connection is lost; no request has arrived on it yet.
+/// Performs the TLS handshake with a client, within a time limit. Not cancel safe. The connection
+/// is lost; no request has arrived on it yet.
 pub(super) async fn shake_hands(
     stream: TcpStream,
     identity: &TlsIdentity,

@@ -178,9 +178,6 @@ impl RequestReply {
 
     /// Returns the next output, or a progress notification of metamcp when one is due. Returns
     /// `None` if one is due but the client wants none or the server is not working on the request.
-    ///
-    /// # Cancel safety
-    ///
     /// Cancel safe. The next call continues.
     pub(super) async fn next_or_heartbeat(&mut self) -> Option<ReplyPart> {
         let silence = self.edge.views.config().service.progress_beat;
@@ -214,11 +211,7 @@ impl RequestReply {
         &self.id
     }
 
-    /// Returns the next output.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe. The next call continues.
+    /// Returns the next output. Cancel safe. The next call continues.
     async fn next(&mut self) -> ReplyPart {
         let part = tokio::select! {
             // An answer that is ready has priority over everything else.

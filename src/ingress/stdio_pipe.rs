@@ -63,11 +63,8 @@ pub struct ClientPipe<R, W> {
     pub tells_end: bool,
 }
 
-/// Serves `view` to the client at the other end of `pipe`.
-///
-/// # Cancel safety
-///
-/// Not cancel safe. Running requests are cancelled.
+/// Serves `view` to the client at the other end of `pipe`. Not cancel safe. Running requests are
+/// cancelled.
 pub async fn serve<R, W>(edge: Arc<IngressContext>, view: View, pipe: ClientPipe<R, W>) -> PipeEnd
 where
     R: AsyncRead + Unpin,

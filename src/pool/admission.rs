@@ -164,11 +164,7 @@ impl PermitAdmission {
     }
 
     /// Waits for a permit for `holder`, as long as it takes. The least recently used connection is
-    /// evicted as soon as one is idle.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: the next waiter gets the place in the queue.
+    /// evicted as soon as one is idle. Cancel safe: the next waiter gets the place in the queue.
     pub(super) async fn seat(
         self: &Arc<Self>,
         holder: Holder,
@@ -254,11 +250,8 @@ impl PermitAdmission {
         self.arrived.notify_one();
     }
 
-    /// Waits until servers have new connections, and returns those servers.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: the next call returns them.
+    /// Waits until servers have new connections, and returns those servers. Cancel safe: the next
+    /// call returns them.
     pub(super) async fn arrived(&self) -> BTreeSet<ServerName> {
         loop {
             let arrivals = std::mem::take(&mut *self.arrivals());

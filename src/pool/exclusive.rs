@@ -64,15 +64,12 @@ impl ExclusivePool {
     }
 
     /// Checks out a connection for `holder`. Until `until` it waits for a connection to be
-    /// returned, or for a permit for another one.
+    /// returned, or for a permit for another one. Cancel safe: the next waiter gets the place of a
+    /// cancelled one.
     ///
     /// # Errors
     ///
     /// [`SlotError`] if all connections stay in use that long, or if connecting fails.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: the next waiter gets the place of a cancelled one.
     pub(super) async fn check_out(
         self: &Arc<Self>,
         holder: Holder,

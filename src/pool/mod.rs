@@ -112,9 +112,6 @@ impl Pool {
 
     /// Connects the servers that are not lazy. Waits for each `prewarm` server until it is
     /// connected or an attempt has failed, for at most [`defaults::PREWARM_TIMEOUT`] in total.
-    ///
-    /// # Cancel safety
-    ///
     /// Cancel safe: the connection attempts continue.
     pub async fn warm_up(&self) {
         let slots = self.slots();
@@ -176,18 +173,12 @@ impl Pool {
     }
 
     /// Waits until servers have new connections, and returns those servers. For a single waiter.
-    ///
-    /// # Cancel safety
-    ///
     /// Cancel safe: the next call returns them.
     pub async fn arrived(&self) -> BTreeSet<ServerName> {
         self.roster.arrived().await
     }
 
     /// Closes all connections concurrently. The caller has already waited for running requests.
-    ///
-    /// # Cancel safety
-    ///
     /// Cancel safe: connections that were asked to close still close.
     pub async fn close(&self) {
         let slots = self.slots();

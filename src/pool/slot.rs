@@ -176,11 +176,7 @@ impl ServerSlot {
     }
 
     /// Sets the desired state of the connection of `owner` and reconciles it. Without a connection,
-    /// the next connection applies it.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: the next change or connection completes it.
+    /// the next connection applies it. Cancel safe: the next change or connection completes it.
     pub async fn set_demand(
         &self,
         owner: Option<&SessionOwner>,

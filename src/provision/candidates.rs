@@ -89,11 +89,8 @@ impl ProvisionOffer {
         self.rules.is_enabled
     }
 
-    /// Reads the cached tools of these servers, unless that was done.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: the next caller repeats it.
+    /// Reads the cached tools of these servers, unless that was done. Cancel safe: the next caller
+    /// repeats it.
     pub(super) async fn remember(&self, catalog: &Catalog) {
         let read = || async {
             let declared = self.servers.iter();

@@ -70,11 +70,7 @@ impl Provisioner {
 
     /// Searches the known tools, the servers that may be added, and the registry, if there is one.
     /// With [`ProvisionRequest::auto`], adds the best server if its namespace is trusted and its
-    /// confidence is high enough.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: an added server stays, and clients are notified.
+    /// confidence is high enough. Cancel safe: an added server stays, and clients are notified.
     pub async fn provision(&self, request: ProvisionRequest<'_>) -> ProvisionReply {
         let offer = self.offer.load_full();
         let wanted = RequestedTask::new(request.intent, request.context);

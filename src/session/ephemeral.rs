@@ -49,11 +49,8 @@ impl SessionRegistry {
         OneShotClient::new(Arc::clone(&self.pool), SessionOwner::new(key, capabilities))
     }
 
-    /// Sends a server the current demand of its clients.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: the server still gets the demand.
+    /// Sends a server the current demand of its clients. Cancel safe: the server still gets the
+    /// demand.
     pub async fn reconcile(&self, session: &Session, slot: &ServerSlot) {
         slot.set_demand(session.owner(), || self.client_demand(slot, session)).await;
     }

@@ -211,11 +211,7 @@ impl OutboxReader {
     }
 
     /// Waits for the next item. Waits forever if the client has not completed its handshake and
-    /// therefore has no reader.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe.
+    /// therefore has no reader. Cancel safe.
     pub async fn next_of(reader: &mut Option<Self>) -> OutboxItem {
         match reader {
             Some(reader) => reader.next().await,
@@ -223,11 +219,7 @@ impl OutboxReader {
         }
     }
 
-    /// Waits for the next item.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe.
+    /// Waits for the next item. Cancel safe.
     pub async fn next(&mut self) -> OutboxItem {
         loop {
             let changed = self.session.outbox.changed.notified();

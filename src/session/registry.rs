@@ -281,11 +281,7 @@ impl SessionRegistry {
     }
 }
 
-/// Sleeps until `moment` after `since`, or forever if it is `None`.
-///
-/// # Cancel safety
-///
-/// Cancel safe.
+/// Sleeps until `moment` after `since`, or forever if it is `None`. Cancel safe.
 pub async fn sleep_until(since: Instant, moment: Option<Duration>) {
     match moment {
         Some(moment) => time::sleep_until(since + moment).await,

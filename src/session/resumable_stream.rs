@@ -111,29 +111,17 @@ impl ResumableStream {
         self.shared.written.notify_waiters();
     }
 
-    /// Waits until there is room for another message.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe.
+    /// Waits until there is room for another message. Cancel safe.
     pub async fn wait_for_room(&self) {
         self.shared.wait(Backlog::has_room).await;
     }
 
-    /// Waits until the answer is complete and was read.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe.
+    /// Waits until the answer is complete and was read. Cancel safe.
     pub async fn read_out(&self) {
         self.shared.wait(Backlog::is_fully_read).await;
     }
 
-    /// Waits until the client has confirmed that it received everything.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe.
+    /// Waits until the client has confirmed that it received everything. Cancel safe.
     pub async fn wait_until_delivered(&self) {
         self.shared.wait(Backlog::is_confirmed).await;
     }
@@ -180,9 +168,6 @@ impl StreamRemainder {
     }
 
     /// Waits for the next event. Returns `None` at the end, or when another reader has taken over.
-    ///
-    /// # Cancel safety
-    ///
     /// Cancel safe.
     pub async fn next(&mut self) -> Option<(EventId, ByteChunks)> {
         loop {

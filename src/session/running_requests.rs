@@ -83,11 +83,7 @@ impl RunningRequest {
         self.is_answered.store(true, Ordering::Relaxed);
     }
 
-    /// Waits until the client cancels the request.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe.
+    /// Waits until the client cancels the request. Cancel safe.
     pub async fn cancelled(&self) {
         self.cancelled.cancelled().await;
     }

@@ -27,9 +27,6 @@ impl SessionRegistry {
     }
 
     /// Sets the log level of a client. Its servers get the lowest level of all their clients.
-    ///
-    /// # Cancel safety
-    ///
     /// Cancel safe: the level is set, and the servers get it in the background.
     pub async fn set_level(&self, session: &Session, level: LoggingLevel) {
         {
@@ -49,15 +46,11 @@ impl SessionRegistry {
         futures_util::future::join_all(told).await;
     }
 
-    /// Subscribes a client to a resource of a server.
+    /// Subscribes a client to a resource of a server. Cancel safe: the subscription is still made.
     ///
     /// # Errors
     ///
     /// [`WatchRefusal`] if the server refuses, or if the client watches too many resources.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: the subscription is still made.
     pub async fn watch(
         &self,
         session: &Session,
@@ -85,11 +78,7 @@ impl SessionRegistry {
     }
 
     /// Subscribes a client to resources of a server. Returns those that the server has not refused
-    /// in time.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: the subscriptions are still made.
+    /// in time. Cancel safe: the subscriptions are still made.
     pub async fn watch_all(
         &self,
         session: &Session,
@@ -126,11 +115,7 @@ impl SessionRegistry {
         accepted
     }
 
-    /// Ends a client's subscription to a resource.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: the subscription still ends.
+    /// Ends a client's subscription to a resource. Cancel safe: the subscription still ends.
     pub async fn unwatch(&self, session: &Session, slot: &ServerSlot, uri: &str) {
         session.memory().watched.remove(&(slot.name().clone(), uri.to_owned()));
         slot.set_demand(session.owner(), || self.client_demand(slot, session)).await;

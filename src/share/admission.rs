@@ -101,11 +101,8 @@ impl Admission {
         Arc::new(Self { capacity, state: Mutex::default() })
     }
 
-    /// Waits for a permit without a time limit; `None` after a close.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: a holder that leaves gives its place to the next.
+    /// Waits for a permit without a time limit; `None` after a close. Cancel safe: a holder that
+    /// leaves gives its place to the next.
     pub async fn admit(self: &Arc<Self>, holder: Holder) -> Option<AdmissionPermit> {
         let now = Instant::now();
         let (ticket, mut granted) = {

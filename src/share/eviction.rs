@@ -289,11 +289,7 @@ impl EvictablePermit {
         is_confirmed
     }
 
-    /// Waits until the place is evicted. For one waiter at a time.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe.
+    /// Waits until the place is evicted. For one waiter at a time. Cancel safe.
     pub async fn evicted(&self) {
         let mut registered: Option<Waker> = None;
         std::future::poll_fn(|context| {

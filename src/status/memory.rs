@@ -52,11 +52,7 @@ struct Measured {
 
 impl StatusBoard {
     /// Sets the memory of each of `servers`, and returns the sums. Leaves out what cannot be
-    /// measured within [`defaults::MEMORY_PATIENCE`].
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe.
+    /// measured within [`defaults::MEMORY_PATIENCE`]. Cancel safe.
     pub async fn measure(&self, servers: &mut [ServerState]) -> MemoryFigures {
         let homes = self.homes();
         let permit = Arc::clone(&self.scales.0);

@@ -132,11 +132,8 @@ impl TaskDriver {
     }
 
     /// Restores the calls of earlier processes. Ended ones keep their outcome. Tasks of a server
-    /// that may still exist are polled again. All others get an unknown outcome.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: a later call reads the files again.
+    /// that may still exist are polled again. All others get an unknown outcome. Cancel safe: a
+    /// later call reads the files again.
     pub async fn restore(self: &Arc<Self>) {
         let shelf = Arc::clone(&self.shelf);
         let found = tokio::task::spawn_blocking(move || shelf.read()).await.unwrap_or_default();
@@ -268,11 +265,7 @@ impl TaskDriver {
         self.store().all().into_iter().cloned().collect()
     }
 
-    /// Polls the server of a lost call, and returns the state of the call after that.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe.
+    /// Polls the server of a lost call, and returns the state of the call after that. Cancel safe.
     pub async fn poll_server(&self, id: &str) -> Option<TaskRecord> {
         let (told, known) = oneshot::channel();
         if self.order(id, TaskCommand::Look(told)).await {
@@ -282,9 +275,6 @@ impl TaskDriver {
     }
 
     /// Waits until a call has ended, for at most `patience`, and returns its state after that.
-    ///
-    /// # Cancel safety
-    ///
     /// Cancel safe.
     pub async fn ended(&self, id: &str, patience: Duration) -> Option<TaskRecord> {
         let mut changes = self.changes.subscribe();
@@ -299,15 +289,12 @@ impl TaskDriver {
         self.get(id)
     }
 
-    /// Cancels a call, also at its server. Does nothing if it has ended.
+    /// Cancels a call, also at its server. Does nothing if it has ended. Cancel safe: the call is
+    /// cancelled or not.
     ///
     /// # Errors
     ///
     /// [`CancelError`] if its server cannot be reached, or refuses; the call then continues.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: the call is cancelled or not.
     pub async fn cancel(&self, id: &str) -> Result<Option<TaskRecord>, CancelError> {
         let (told, done) = oneshot::channel();
         if self.order(id, TaskCommand::Cancel(told)).await

@@ -93,15 +93,12 @@ impl TlsIdentity {
         }
     }
 
-    /// Performs the handshake with a client.
+    /// Performs the handshake with a client. Not cancel safe: the connection is lost, on which no
+    /// request was made yet.
     ///
     /// # Errors
     ///
     /// [`io::Error`] if the client or its connection fails.
-    ///
-    /// # Cancel safety
-    ///
-    /// Not cancel safe: the connection is lost, on which no request was made yet.
     pub async fn shake_hands<S: AsyncRead + AsyncWrite + Unpin>(
         &self,
         stream: S,

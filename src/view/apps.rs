@@ -14,11 +14,7 @@ use crate::{
 };
 
 impl Views {
-    /// Returns the server of a resource, and its URI there.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe.
+    /// Returns the server of a resource, and its URI there. Cancel safe.
     pub(super) async fn place_of_resource(
         &self,
         uri: &str,
@@ -37,11 +33,7 @@ impl Views {
     }
 
     /// Returns the server of a listed page or of a template of pages, and its URI there. `uri` has
-    /// the name of the server in front.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe.
+    /// the name of the server in front. Cancel safe.
     pub(super) async fn place_of_page(
         &self,
         uri: &str,
@@ -54,11 +46,7 @@ impl Views {
     }
 
     /// Returns the server whose page calls its tool `name`, which clients pass on unchanged.
-    /// Returns `None` if pages of several servers may have called it.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe.
+    /// Returns `None` if pages of several servers may have called it. Cancel safe.
     pub(super) async fn slot_of_page_calling(
         &self,
         session: &Session,

@@ -89,26 +89,18 @@ struct ShownTool<'a> {
 impl Views {
     /// Returns the known tools of all servers. Servers with unknown tools are read first, for as
     /// long as [`Catalog::learn`](crate::catalog::Catalog::learn) waits: longest for those that
-    /// `sought` is about.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe.
+    /// `sought` is about. Cancel safe.
     pub async fn known_tools(&self, sought: Option<&str>) -> KnownTools {
         let sought = sought.map(RelevanceTerms::of);
         let unread = self.catalog.learn(self.limits(), sought.as_ref()).await;
         KnownTools { snapshot: self.catalog.snapshot().await, unread }
     }
 
-    /// Searches the tools in `known`.
+    /// Searches the tools in `known`. Cancel safe.
     ///
     /// # Errors
     ///
     /// [`CallError`] if the query names an undeclared server, or the compute pool is overloaded.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe.
     pub async fn find(
         &self,
         holder: Holder,
@@ -166,15 +158,11 @@ impl Views {
         Ok(known.cut(tools, wish.limit))
     }
 
-    /// Returns the tools that match `pattern`, for an operator.
+    /// Returns the tools that match `pattern`, for an operator. Cancel safe.
     ///
     /// # Errors
     ///
     /// [`RpcError`] if the compute pool is overloaded.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe.
     pub async fn grep(
         &self,
         pattern: SearchPattern,

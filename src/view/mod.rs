@@ -147,11 +147,8 @@ impl Views {
         self.catalog.run_announcements(announced, || self.limits(), stop).await;
     }
 
-    /// Reads the cached lists of the declared servers, as [`Catalog::restore`] does.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: lists that are being read are still taken over.
+    /// Reads the cached lists of the declared servers, as [`Catalog::restore`] does. Cancel safe:
+    /// lists that are being read are still taken over.
     pub async fn restore_catalog(&self) {
         self.catalog.restore().await;
         let era_of = |server: &ServerName| Some(self.catalog.profile(server)?.era());
@@ -180,11 +177,8 @@ impl Views {
         self.catalog.save().await;
     }
 
-    /// Primes servers until `stop`, as [`Catalog::prime`] does.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: a connection attempt in progress continues.
+    /// Primes servers until `stop`, as [`Catalog::prime`] does. Cancel safe: a connection attempt
+    /// in progress continues.
     pub async fn prime_catalog(self: Arc<Self>, stop: CancellationToken) {
         self.catalog.prime(|| self.limits(), stop).await;
     }
@@ -248,11 +242,8 @@ impl Views {
         })
     }
 
-    /// Answers a client's request, or returns the exchange that does.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: nothing was sent to a server that could not be sent again.
+    /// Answers a client's request, or returns the exchange that does. Cancel safe: nothing was sent
+    /// to a server that could not be sent again.
     pub async fn handle(
         &self,
         view: &View,
@@ -293,11 +284,8 @@ impl Views {
         Ok(outcome)
     }
 
-    /// Forwards a notification that concerns a server and no request in flight.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: it is sent or not.
+    /// Forwards a notification that concerns a server and no request in flight. Cancel safe: it is
+    /// sent or not.
     pub async fn notify(&self, view: &View, session: &Session, notification: &Message) {
         let is_personal =
             matches!(notification.method(), Some(method::PROGRESS | method::ROOTS_CHANGED));

@@ -175,11 +175,7 @@ impl Views {
     }
 
     /// Returns the part of `asked` that a client with `listener` receives, and subscribes to its
-    /// resources.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: subscriptions last as long as the listener.
+    /// resources. Cancel safe: subscriptions last as long as the listener.
     pub async fn accept_subscription(
         &self,
         view: &View,

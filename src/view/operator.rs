@@ -101,14 +101,11 @@ impl Views {
     }
 
     /// Returns a list of all servers, or of `server`. Connects no server whose list is known.
+    /// Cancel safe: the reads continue for other callers.
     ///
     /// # Errors
     ///
     /// [`RpcError`] if `server` is not declared or cannot be asked.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: the reads continue for other callers.
     pub async fn operator_list(
         &self,
         list: ListKind,
@@ -149,15 +146,11 @@ impl Views {
         }
     }
 
-    /// Returns the tool that `tool` refers to.
+    /// Returns the tool that `tool` refers to. Cancel safe.
     ///
     /// # Errors
     ///
     /// [`RpcError`] if there is no such server or tool, or the server cannot be asked.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe.
     pub async fn operator_tool(&self, tool: &RequestedTool) -> Result<ResolvedTool, Box<RpcError>> {
         self.operator_tool_within(tool, self.limits()).await
     }
@@ -171,24 +164,16 @@ impl Views {
         resolved.map_err(|error| Box::new(error.to_rpc()))
     }
 
-    /// Checks arguments, the JSON text of an object, against the schema of a tool.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe.
+    /// Checks arguments, the JSON text of an object, against the schema of a tool. Cancel safe.
     pub async fn operator_verdict(&self, tool: &ResolvedTool, args: &str) -> ArgumentVerdict {
         self.desk.verdict(Holder::SERVICE, &tool.item, args).await
     }
 
-    /// Prepares a call of a tool and checks its arguments.
+    /// Prepares a call of a tool and checks its arguments. Cancel safe: nothing was called.
     ///
     /// # Errors
     ///
     /// As for [`Views::operator_request`].
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: nothing was called.
     pub async fn operator_call(
         &self,
         call: &OperatorCall<'_>,
@@ -199,16 +184,13 @@ impl Views {
         Ok(PreparedCall { id: tool.id, exchange, warning })
     }
 
-    /// Returns the request that calls a tool, with checked arguments.
+    /// Returns the request that calls a tool, with checked arguments. Cancel safe: nothing was
+    /// called.
     ///
     /// # Errors
     ///
     /// [`RpcError`] if there is no such tool, its server cannot be asked, or the arguments are
     /// invalid.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: nothing was called.
     pub async fn operator_request(
         &self,
         call: &OperatorCall<'_>,
@@ -244,14 +226,11 @@ impl Views {
     }
 
     /// Prepares `prompts/get` for a server, with `params` as JSON text. It counts for `holder`.
+    /// Cancel safe.
     ///
     /// # Errors
     ///
     /// [`RpcError`] if there is no such server or prompt, or the server cannot be asked.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe.
     pub async fn operator_prompt(
         &self,
         server: &str,
@@ -300,15 +279,12 @@ impl Views {
 }
 
 /// Waits for the result of a request, the JSON text of an object. Sends progress notifications with
-/// the caller's token to `lines`. Refuses questions of the server.
+/// the caller's token to `lines`. Refuses questions of the server. Dropping the future cancels the
+/// request at the server.
 ///
 /// # Errors
 ///
 /// [`RpcError`] if there is no result, also if the server answers with an error.
-///
-/// # Cancel safety
-///
-/// Dropping the future cancels the request at the server.
 pub async fn finish(
     mut exchange: Exchange,
     lines: Option<&mpsc::Sender<Bytes>>,

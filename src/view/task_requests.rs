@@ -83,15 +83,12 @@ pub struct BackgroundCall {
 impl Views {
     /// Returns the operator's call of the tool `definition`, which runs for at most `limits.total`
     /// without its caller. If server and tool support it, it is a task of the server, kept there
-    /// for `ttl`. It counts for `holder`, who started it.
+    /// for `ttl`. It counts for `holder`, who started it. Cancel safe: nothing but a handshake was
+    /// sent to the server.
     ///
     /// # Errors
     ///
     /// [`CallError`] if the server must be connected first, and that fails.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: nothing but a handshake was sent to the server.
     pub async fn call_in_background(
         &self,
         slot: Arc<ServerSlot>,
@@ -136,15 +133,12 @@ impl Views {
     }
 
     /// Asks a server about one of its tasks, or for all of them: `method` with `params`, JSON text,
-    /// as in the legacy era. Returns the answer. The request counts for `holder`.
+    /// as in the legacy era. Returns the answer. The request counts for `holder`. Dropping the
+    /// future cancels the request at the server.
     ///
     /// # Errors
     ///
     /// [`CallError`] if there is no such server, or it does not answer.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future cancels the request at the server.
     pub async fn ask_about_task(
         &self,
         server: &str,

@@ -80,15 +80,12 @@ impl Dialer {
     }
 
     /// Connects to `server` for `party`. Cancelling `closing` closes the connection, even during
-    /// the handshake. An absent server is tried again until the window `patience` ends.
+    /// the handshake. An absent server is tried again until the window `patience` ends. Not cancel
+    /// safe: a connection that is dropped halfway stays until `closing` is cancelled.
     ///
     /// # Errors
     ///
     /// [`ConnectError`] names the server and the obstacle. No connection remains then.
-    ///
-    /// # Cancel safety
-    ///
-    /// Not cancel safe: a connection that is dropped halfway stays until `closing` is cancelled.
     pub async fn dial(
         &self,
         server: &ServerName,

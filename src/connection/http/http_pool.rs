@@ -129,14 +129,11 @@ impl HttpPool {
     }
 
     /// Sends the request that `request` builds to `url`, and waits for the head of the answer.
+    /// Dropping the future closes the TCP connection of the request.
     ///
     /// # Errors
     ///
     /// [`RequestFailure::Connect`] when no byte was written, else [`RequestFailure::BrokenOff`].
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future closes the TCP connection of the request.
     pub(super) async fn send(
         self: &Arc<Self>,
         url: &Uri,

@@ -35,15 +35,11 @@ pub(super) struct LegacySseStream {
 pub(in super::super) struct ForeignEndpoint(pub(in super::super) String);
 
 /// Opens the stream of `upstream`; `None` when there is none, or when it does not name an address
-/// within [`defaults::ENDPOINT_PATIENCE`].
+/// within [`defaults::ENDPOINT_PATIENCE`]. Cancel safe: the stream is closed.
 ///
 /// # Errors
 ///
 /// [`ForeignEndpoint`] when the address is of another origin, or invalid.
-///
-/// # Cancel safety
-///
-/// Cancel safe: the stream is closed.
 pub(in super::super) async fn open(
     upstream: &HttpUpstream,
 ) -> Result<Option<LegacyEndpoint>, ForeignEndpoint> {

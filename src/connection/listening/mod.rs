@@ -72,15 +72,11 @@ enum Refusal {
 
 impl Connection {
     /// Makes the server watch these resources, and no others. Returns those that it does not watch,
-    /// with error objects as JSON text.
+    /// with error objects as JSON text. Cancel safe: the change takes effect all the same.
     ///
     /// # Errors
     ///
     /// [`RequestFailure`] when the server does not respond within [`defaults::SETTLE_TIMEOUT`].
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: the change takes effect all the same.
     pub async fn watch(
         &self,
         uris: &BTreeSet<String>,

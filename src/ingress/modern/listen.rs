@@ -89,11 +89,8 @@ impl ListenRequest {
         Self { edge, id, stage, reader, first: VecDeque::new(), listener }
     }
 
-    /// Returns the next message for the client; `None` ends the stream.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe. The next call continues.
+    /// Returns the next message for the client; `None` ends the stream. Cancel safe. The next call
+    /// continues.
     pub(in super::super) async fn next(&mut self) -> Option<Bytes> {
         if let Some(first) = self.first.pop_front() {
             return Some(first);
@@ -111,11 +108,7 @@ impl ListenRequest {
         matches!(self.stage, Stage::Closed)
     }
 
-    /// Advances to the next message.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe. The next call continues.
+    /// Advances to the next message. Cancel safe. The next call continues.
     async fn advance(&mut self) -> Option<Bytes> {
         loop {
             match &mut self.stage {

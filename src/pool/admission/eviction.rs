@@ -63,11 +63,7 @@ impl PermitAdmission {
         }
     }
 
-    /// Closes connections whose idle timeout is over, as long as this is polled.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe.
+    /// Closes connections whose idle timeout is over, as long as this is polled. Cancel safe.
     pub(in crate::pool) async fn run_idle_sweep(self: Arc<Self>) {
         loop {
             // Reset before the snapshot, so that no connection that becomes idle meanwhile is

@@ -29,15 +29,12 @@ enum Held {
 }
 
 impl ServerSlot {
-    /// Leases a connection for a request of metamcp itself, like [`ServerSlot::lease_for`].
+    /// Leases a connection for a request of metamcp itself, like [`ServerSlot::lease_for`]. Cancel
+    /// safe: the connection attempt continues for the other waiters.
     ///
     /// # Errors
     ///
     /// Those of [`ServerSlot::lease_for`].
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: the connection attempt continues for the other waiters.
     pub async fn lease(
         &self,
         owner: Option<&SessionOwner>,
@@ -49,15 +46,12 @@ impl ServerSlot {
     /// Leases a connection for a request of `owner`, counted for `holder`, and connects first if
     /// there is none. Concurrent callers that share a connection cause one attempt. Until `until`
     /// it waits for a permit or for a checked-out connection to be returned. It waits for a started
-    /// attempt as long as that takes.
+    /// attempt as long as that takes. Cancel safe: the connection attempt continues for the other
+    /// waiters.
     ///
     /// # Errors
     ///
     /// [`SlotError`] if there is no connection. A failed attempt fails for every waiter.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: the connection attempt continues for the other waiters.
     pub async fn lease_for(
         &self,
         holder: Holder,
@@ -106,11 +100,7 @@ impl ServerSlot {
     }
 
     /// Waits until an attempt to connect for `owner` has failed and another attempt follows. Never
-    /// returns where each request may have its own connection.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe.
+    /// returns where each request may have its own connection. Cancel safe.
     pub async fn absent(&self, owner: Option<&SessionOwner>) {
         match self.standing(owner) {
             Some(keeper) => keeper.absent().await,

@@ -49,15 +49,12 @@ impl Supervisor {
 
     /// Leases the connection, and connects first if there is none. Concurrent callers cause one
     /// attempt. Waits for a permit for `holder` until `until`, or indefinitely. It waits for a
-    /// started attempt as long as that takes.
+    /// started attempt as long as that takes. Cancel safe: the connection attempt continues for the
+    /// other waiters.
     ///
     /// # Errors
     ///
     /// [`SlotError`] if there is no permit in time, or if connecting fails, for every waiter.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: the connection attempt continues for the other waiters.
     pub(in crate::pool) async fn lease(
         self: &Arc<Self>,
         holder: Holder,

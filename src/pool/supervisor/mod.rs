@@ -192,11 +192,7 @@ impl Supervisor {
         })
     }
 
-    /// Waits until an attempt has failed and another one follows.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe.
+    /// Waits until an attempt has failed and another one follows. Cancel safe.
     pub(super) async fn absent(&self) {
         let mut told = self.is_absent.subscribe();
         // Cannot fail: this supervisor owns the sender.

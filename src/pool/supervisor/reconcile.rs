@@ -44,11 +44,7 @@ impl Supervisor {
     }
 
     /// Brings the server's state in line with the demand. Without a connection, the next connection
-    /// applies it.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: a started step completes.
+    /// applies it. Cancel safe: a started step completes.
     pub(in super::super) async fn reconcile(self: &Arc<Self>) {
         // A caller that joins a run just before its end checks again.
         for _ in 0..defaults::SETTLE_ROUNDS {

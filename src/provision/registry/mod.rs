@@ -99,11 +99,8 @@ impl RegistryClient {
         self.declared == *declared
     }
 
-    /// Returns the entries that the registry has for some of `words`, each once.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: unanswered words are asked again.
+    /// Returns the entries that the registry has for some of `words`, each once. Cancel safe:
+    /// unanswered words are asked again.
     pub(super) async fn find(&self, words: &[String]) -> RegistryResults {
         let asked = words.iter().take(defaults::REGISTRY_WORDS_MAX).map(|word| self.about(word));
         let (mut found, mut seen) = (RegistryResults::default(), HashSet::new());
