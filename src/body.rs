@@ -13,9 +13,9 @@ use hyper::body::{Body, Frame, SizeHint};
 use tokio::time;
 
 use crate::{
-    budget::{MemoryExhausted, MemoryReservation},
+    capacity_holder::Account,
     config::defaults,
-    holder::Account,
+    memory_budget::{MemoryExhausted, MemoryReservation},
     protocol::{
         ByteChunks,
         sse::{DATA_BYTES_MIN, on_one_line},
@@ -212,7 +212,7 @@ mod tests {
     use http_body_util::StreamBody;
 
     use super::*;
-    use crate::{budget::global, protocol::sse};
+    use crate::{memory_budget::global, protocol::sse};
 
     fn incoming(chunks: &'static [&'static str]) -> impl Body<Data = Bytes, Error = ()> + Unpin {
         let frames = chunks.iter().map(|chunk| match *chunk {

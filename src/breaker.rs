@@ -20,9 +20,9 @@ use std::{collections::VecDeque, time::Duration};
 use serde::Serialize;
 
 use crate::{
+    capacity_holder::Holder,
     config::{BreakerConfig as Settings, defaults},
-    fault::Fault,
-    holder::Holder,
+    fault_class::Fault,
 };
 
 mod recent_clients;

@@ -23,11 +23,11 @@ use tokio::{
 };
 
 use crate::{
+    capacity_holder::Holder,
     config::defaults::{
         COMPUTE_QUEUE_MAX, COMPUTE_STACK_BYTES, COMPUTE_THREADS_MAX, INLINE_BYTES_MAX,
     },
-    holder::Holder,
-    share::FairQueue,
+    fair_share::FairQueue,
 };
 
 /// The threads of the pool and the waiting jobs.
@@ -220,7 +220,7 @@ mod tests {
     use std::{sync::mpsc, task::Poll, time::Duration};
 
     use super::*;
-    use crate::holder::{Account, AccountMember};
+    use crate::capacity_holder::{Account, AccountMember};
 
     fn holder(account: u32, session: u64) -> Holder {
         Holder { account: Account::User(account), member: AccountMember::Session(session) }

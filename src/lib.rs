@@ -79,9 +79,9 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`name`] | server names and their grammar |
-//! | [`holder`] | the parties that capacity is shared between |
-//! | [`peer`] | the process at the other end of a connection, as the kernel reports it |
+//! | [`server_name`] | server names and their grammar |
+//! | [`capacity_holder`] | the parties that capacity is shared between |
+//! | [`peer_process`] | the process at the other end of a connection, as the kernel reports it |
 //! | [`backoff`] | pauses between attempts |
 //! | [`similar_names`] | known names that are similar to an unknown one |
 //! | [`error_report`] | an error and its causes on one line |
@@ -93,22 +93,22 @@
 //! | [`unsent_messages`] | lines that wait for a slow reader |
 //! | [`search`] | the search over tools: words, synonyms, vectors and patterns |
 //! | [`config`] | the TOML file, its defaults and its diagnostics |
-//! | [`budget`] | the memory that messages may take, over all clients together |
+//! | [`memory_budget`] | the memory that messages may take, over all clients together |
 //! | [`body`] | HTTP bodies, in and out |
 //! | [`resident_memory`] | resident memory that the process returns to the system |
-//! | [`share`] | fair shares: queues for permits, and evictable permits |
+//! | [`fair_share`] | fair shares: queues for permits, and evictable permits |
 //! | [`redact`] | foreign text made safe to show: no secrets, no control characters |
 //! | [`compute_pool`] | computations beside the event loops, in turn for each account |
 //! | [`import`] | the configurations of other clients, converted to that of metamcp |
 //! | [`systemd`] | inherited sockets, notifications, capabilities, the service's own unit |
 //! | [`telemetry`] | logs, and marks that the event loops are alive |
-//! | [`acceptor`] | the accept loop, with a permit for each connection |
+//! | [`accept_loop`] | the accept loop, with a permit for each connection |
 //! | [`tls`] | the certificate of the service |
 //! | [`bearer_token`] | the token that clients must send |
 //! | [`child`] | stdio servers: launch, supervision, termination |
-//! | [`fault`] | kinds of failures, and which of them the breaker counts |
+//! | [`fault_class`] | kinds of failures, and which of them the breaker counts |
 //! | [`breaker`] | the circuit breaker of a server |
-//! | [`web`] | a client of JSON APIs over HTTP |
+//! | [`http_client`] | a client of JSON APIs over HTTP |
 //! | [`embedding`] | vectors of texts from an embedding endpoint |
 //! | [`connection`] | one shared MCP connection: mux, stdio, HTTP, handshake |
 //! | [`pool`] | all connections: slots, supervisors, admission, idle timeouts |
@@ -141,14 +141,14 @@
 //! - One request starts its server twice at most.
 //! - No message deeper than [`protocol::nesting_depth::DEPTH_MAX`] levels passes.
 //! - There are never more connections than permits, including those that open or close.
-//! - A type tells the kind of a failure, never a text ([`fault`]). An answer is no failure.
+//! - A type tells the kind of a failure, never a text ([`fault_class`]). An answer is no failure.
 //! - Every queue, body, cache, wait, retry and computation has a named bound, in
 //!   [`config::defaults`] unless only one file uses it. At a bound, the largest holder makes room.
-//! - Memory that another party sizes counts against one [`budget`].
+//! - Memory that another party sizes counts against one [`memory_budget`].
 //! - Work that a stranger sizes and that can exceed 1 ms runs in the [`compute_pool`].
 //! - A slow or hostile client loses its own request or stream, and delays no other client.
 //! - Only `ingress` chooses an HTTP status. Only the token's owner is served where one is set.
-//! - The kernel tells who asks on the control socket and on loopback ([`peer`]); a server that
+//! - The kernel tells who asks on the control socket and on loopback ([`peer_process`]); a server that
 //!   metamcp started is refused what belongs to the operator.
 //! - Snapshots and indexes are immutable. What the disk says is checked as if a server had sent it.
 //! - Nothing that a client sends is run, and no undeclared server is started.
@@ -156,14 +156,14 @@
 //! - No lock is held across an await. Every task has an owner that waits for it.
 //! - `READY=1` follows the start of the accept loops; the watchdog is fed while all loops turn.
 
-pub mod acceptor;
+pub mod accept_loop;
 pub mod backoff;
 pub mod bearer_token;
 pub mod body;
 pub mod breaker;
 pub mod bridge;
-pub mod budget;
 pub mod call;
+pub mod capacity_holder;
 pub mod catalog;
 pub mod child;
 pub mod cli;
@@ -178,22 +178,23 @@ pub mod doctor;
 pub mod embedding;
 pub mod era;
 pub mod error_report;
-pub mod fault;
+pub mod fair_share;
+pub mod fault_class;
 pub mod files;
-pub mod holder;
+pub mod http_client;
 pub mod import;
 pub mod ingress;
+pub mod memory_budget;
 pub mod meta;
-pub mod name;
-pub mod peer;
+pub mod peer_process;
 pub mod pool;
 pub mod protocol;
 pub mod provision;
 pub mod redact;
 pub mod resident_memory;
 pub mod search;
+pub mod server_name;
 pub mod session;
-pub mod share;
 pub mod similar_names;
 pub mod single_flight;
 pub mod status;
@@ -204,4 +205,3 @@ pub mod tls;
 pub mod typegen;
 pub mod unsent_messages;
 pub mod view;
-pub mod web;

@@ -14,10 +14,10 @@ use tokio::{runtime::Handle, time::Instant};
 
 use crate::{
     breaker::BreakerState,
-    budget::{self, MemoryUsage},
     catalog::{Catalog, NameCollision, QuarantinedItem},
-    name::ServerName,
+    memory_budget::{self, MemoryUsage},
     pool::{LifecycleState, Pool, PoolStatus, SlotStatus},
+    server_name::ServerName,
     telemetry::liveness::{Liveness, StuckLoop},
 };
 
@@ -192,7 +192,7 @@ impl StatusBoard {
             // A task always makes this call.
             tasks: Handle::try_current().map_or(0, |it| it.metrics().num_alive_tasks()),
             generation: self.pool.n_connected(),
-            memory_budget: budget::global().usage(),
+            memory_budget: memory_budget::global().usage(),
             pool: self.pool.status(),
             servers: self.pool.servers(),
             quarantined: self.catalog.quarantined(),

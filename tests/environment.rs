@@ -19,7 +19,7 @@ use metamcp::{
     config::search,
     embedding::Embedder,
     error_report::chain,
-    web::{WebClient, WebLimits},
+    http_client::{WebClient, WebLimits},
 };
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use tokio_rustls::rustls::{self, ServerConfig, ServerConnection, crypto::ring};
@@ -165,7 +165,7 @@ fn pem(certified: &CertifiedKey<rcgen::KeyPair>) -> String {
     format!("-----BEGIN CERTIFICATE-----\n{base64}\n-----END CERTIFICATE-----\n")
 }
 
-fn client() -> Result<WebClient, metamcp::web::WebError> {
+fn client() -> Result<WebClient, metamcp::http_client::WebError> {
     WebClient::new(url(), None, WebLimits { timeout: LONG, body_bytes_max: 1 << 10 })
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::holder::{Account, Holder};
+use crate::capacity_holder::{Account, Holder};
 
 /// The two most recent clients of a server, with the time of their last use.
 ///
@@ -44,7 +44,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::holder::AccountMember;
+    use crate::capacity_holder::AccountMember;
 
     fn client(number: u64) -> Holder {
         Holder { account: Account::User(1000), member: AccountMember::Session(number) }

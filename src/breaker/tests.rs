@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::holder::{Account, AccountMember};
+use crate::capacity_holder::{Account, AccountMember};
 
 const THRESHOLD: u32 = 3;
 const COOLDOWN: Duration = Duration::from_secs(30);

@@ -19,7 +19,7 @@ use tokio::{
 use crate::{
     backoff::Backoff,
     config::defaults,
-    control::client::{self, ControlClientError},
+    control::socket_client::{self, ControlClientError},
     error_report::chain,
     protocol::ndjson::{LineDecoder, NdjsonLine},
     unsent_messages::UnsentMessages,
@@ -236,7 +236,7 @@ impl<'a> Bridge<'a> {
 /// Attaches to the service.
 async fn attach(target: &BridgeTarget) -> Result<Attachment, ControlClientError> {
     let length_max = defaults::BRIDGE_ANSWER_BYTES_MAX;
-    let (stream, lines) = client::attach(&target.socket, &target.params, length_max).await?;
+    let (stream, lines) = socket_client::attach(&target.socket, &target.params, length_max).await?;
     let (reader, writer) = stream.into_split();
     Ok(Attachment { reader, writer, lines })
 }

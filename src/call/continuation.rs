@@ -5,7 +5,9 @@
 
 use std::sync::Arc;
 
-use super::{CallError, EraAdapter, Exchange, Stage, answer_memory::no_memory, retry::RetryBudget};
+use super::{
+    CallError, EraAdapter, Exchange, Stage, answer_reservation::no_memory, retry::RetryBudget,
+};
 use crate::{
     compute_pool::StopFlag,
     config::defaults::INLINE_BYTES_MAX,
@@ -184,6 +186,7 @@ mod tests {
 
     use super::*;
     use crate::{
+        capacity_holder::Holder,
         compute_pool::ComputePool,
         config::Config,
         connection::{
@@ -191,10 +194,9 @@ mod tests {
             in_process::{InProcessLauncher, ServerBehaviour, declared},
         },
         era::ClientEra,
-        holder::Holder,
-        name::ServerName,
         pool::Pool,
         protocol::jsonrpc::MessagePart,
+        server_name::ServerName,
     };
 
     /// A continuation that calls each tool with the previous result, and answers with all results.

@@ -16,7 +16,6 @@ use crate::{
         self, ClientEra, InputRequired, TaskRequest, TaskSupport, TaskTurn, TranslatedResult,
         TranslationError,
     },
-    name::ServerName,
     pool::{ConnectionLease, ServerSlot},
     protocol::{
         Era, Message,
@@ -24,6 +23,7 @@ use crate::{
         payloads::{ServerProfile, method},
         task,
     },
+    server_name::ServerName,
 };
 
 /// The state of an exchange between two eras.

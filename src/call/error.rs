@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::input_required::InputRefusal;
 use crate::{
     breaker::BreakerIncident, compute_pool::ComputeError, connection::RequestFailure,
-    era::TranslationError, fault::Fault, name::ServerName, pool::SlotError,
+    era::TranslationError, fault_class::Fault, pool::SlotError, server_name::ServerName,
 };
 
 mod client_error;

@@ -5,35 +5,35 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 use tokio::time::Instant;
 
 use crate::{
-    budget::MemoryReservation,
+    capacity_holder::Holder,
     compute_pool::ComputePool,
     connection::{CallEvent, ConnectionLimits, SessionOwner, SideMessage},
     era::ClientEra,
     error_report::chain,
-    holder::Holder,
-    name::ServerName,
+    memory_budget::MemoryReservation,
     pool::{GatePass, OneShotClient, ServerSlot},
     protocol::{ByteChunks, Message, jsonrpc::MessagePart, payloads::method},
+    server_name::ServerName,
 };
 
-mod answer_memory;
-mod connect;
+mod answer_reservation;
+mod connect_only;
 mod continuation;
 mod era_adapter;
 mod error;
 mod failure_class;
 mod input_required;
+mod request_stage;
 mod retry;
-mod stage;
 
-pub use connect::{connect, connection};
+pub use connect_only::{connect, connection};
 pub use continuation::{AttemptOutcome, CallContinuation, NextAction};
 use era_adapter::EraAdapter;
 pub use error::CallError;
 pub use input_required::InputRefusal;
 use input_required::{InputExchange, InputStep};
+use request_stage::{Connected, Stage};
 use retry::{RetryBudget, RetryKind};
-use stage::{Connected, Stage};
 
 /// One request and its answer, over as many connections as needed.
 ///

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use super::Listing;
-use crate::{config::defaults, name::ServerName, protocol::ObjectMembers, redact};
+use crate::{config::defaults, protocol::ObjectMembers, redact, server_name::ServerName};
 
 /// A definition that differs from its earlier version.
 #[derive(Debug, PartialEq, Eq)]

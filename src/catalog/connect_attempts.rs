@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
-use crate::{name::ServerName, pool::ServerSlot};
+use crate::{pool::ServerSlot, server_name::ServerName};
 
 /// The servers that could not be connected when a client asked for their lists.
 #[derive(Debug, Default)]

@@ -11,14 +11,14 @@ use std::{
 };
 
 use super::{
-    cache_file::{self, CacheFileError},
+    cache_format::{self, CacheFileError},
     digest::CatalogDigest,
-    known_lists::{KnownLists, LISTS},
+    server_lists::{KnownLists, LISTS},
 };
 use crate::{
     config::{CatalogCache, defaults},
     files,
-    name::ServerName,
+    server_name::ServerName,
 };
 
 /// The suffix of the file names.
@@ -58,7 +58,7 @@ impl DiskCache {
         let path = self.path(server)?;
         let reason = match files::content(&path, defaults::CACHE_FILE_BYTES_MAX) {
             Ok(None) => return None,
-            Ok(Some(bytes)) => match cache_file::read(server, declared, &bytes) {
+            Ok(Some(bytes)) => match cache_format::read(server, declared, &bytes) {
                 Ok(known) => return Some(known),
                 // Written for another declaration of the server, or by another version of metamcp.
                 Err(CacheFileError::Foreign) => return None,
@@ -74,7 +74,7 @@ impl DiskCache {
     /// Stores what is known of a server, unless the file has it already. Returns the stored digest.
     pub(super) fn write(&self, server: &ServerName, known: &KnownLists) -> Option<CatalogDigest> {
         let path = self.path(server)?;
-        let (bytes, digest) = cache_file::write(server, known);
+        let (bytes, digest) = cache_format::write(server, known);
         if known.saved == Some(digest) && !self.is_missing(server) {
             return Some(digest);
         }

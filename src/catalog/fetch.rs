@@ -7,16 +7,16 @@ use tokio::time::Instant;
 use super::connect_attempts::ConnectAttempts;
 use crate::{
     call::{self, CallError, Exchange},
+    capacity_holder::Holder,
     config::defaults,
     connection::{Connection, ConnectionLimits, RequestFailure, SessionOwner},
     era::ClientEra,
-    holder::Holder,
     pool::{ConnectionLease, ServerSlot, SlotError},
     protocol::{
         Message, RpcError,
-        item_check::RejectedItem,
         jsonrpc::MessagePart,
         list_page::{ListItem, ListKind, ListPage, TWICE},
+        malformed_items::RejectedItem,
         rpc_error::METHOD_NOT_FOUND,
     },
 };

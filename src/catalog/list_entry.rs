@@ -6,10 +6,10 @@ use tokio::time::Instant;
 
 use super::{
     Listing,
-    client_view::{ClientView, ListPosition},
+    announced_version::{ClientView, ListPosition},
     connect_attempts::ConnectAttempts,
     fetch::{FetchReason, FetchedPages, ListFetch},
-    findings::CatalogFindings,
+    list_defects::CatalogFindings,
     list_timeout::ServerReadiness,
 };
 use crate::{

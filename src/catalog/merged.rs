@@ -12,10 +12,10 @@ use crate::{
     config::defaults,
     connection::{ConnectionLimits, SessionOwner},
     error_report::chain,
-    name::ServerName,
     pool::ServerSlot,
     protocol::{list_page::ListKind, payloads::ServerProfile},
     search::RelevanceTerms,
+    server_name::ServerName,
 };
 
 /// A server whose tools are not known.

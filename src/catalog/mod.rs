@@ -31,49 +31,49 @@ use crate::{
     config::SearchConfig,
     connection::{Announcement, ConnectionLimits, SessionOwner},
     embedding::Embedder,
-    name::ServerName,
     pool::{Pool, ServerSlot, SlotError},
     protocol::list_page::{ListItem, ListKind},
+    server_name::ServerName,
     session::SessionRegistry,
 };
 
-mod cache_file;
+mod announced_version;
+mod cache_format;
+mod change_notices;
 mod changed_definitions;
-mod changes;
-mod client_view;
 mod connect_attempts;
 mod digest;
 mod disk_cache;
 mod fetch;
-mod findings;
-mod known_lists;
+mod inactive_servers;
+mod item_quarantine;
+mod list_defects;
 mod list_entry;
 mod list_timeout;
 mod merged;
-mod parallel;
+mod parallel_map;
 mod persister;
-mod prime;
+mod priming;
 mod publisher;
 mod refresh;
-mod remembered;
-mod routes;
-mod sanitizer;
+mod resource_routes;
+mod server_lists;
 mod snapshot;
 mod store;
 #[cfg(test)]
 mod tests;
 
 #[doc(hidden)]
-pub use cache_file::rewritten;
+pub use cache_format::rewritten;
 use connect_attempts::ConnectAttempts;
 use digest::CatalogDigest;
 pub use disk_cache::DiskCache;
 use fetch::FetchReason;
-pub use findings::{CatalogFindings, NameCollision, QuarantinedItem};
-pub use known_lists::KnownSource;
+pub use list_defects::{CatalogFindings, NameCollision, QuarantinedItem};
 use list_entry::{ListEntry, ListRead, ListReadOutcome, UnreadList};
 pub use merged::UnreadServer;
 use publisher::SnapshotPublisher;
+pub use server_lists::KnownSource;
 pub use snapshot::{CatalogSnapshot, KnownServer};
 use store::CatalogStore;
 
@@ -218,7 +218,7 @@ impl Catalog {
                 }
             }
             if is_news {
-                changes::try_send(&told, news);
+                change_notices::try_send(&told, news);
             }
             Ok(listing)
         });
@@ -231,7 +231,7 @@ impl Catalog {
 
     /// Notifies clients that a list differs from the one that they know.
     fn tell_changed(&self, slot: &ServerSlot, list: ListKind, owner: Option<&SessionOwner>) {
-        changes::try_send(&self.told, news(slot, list, owner));
+        change_notices::try_send(&self.told, news(slot, list, owner));
     }
 
     /// Sets the synonyms and the embedding endpoint of the tool search.

@@ -9,14 +9,14 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Catalog,
     disk_cache::DiskCache,
-    parallel,
+    parallel_map,
     store::{CacheChores, CatalogStore},
 };
 use crate::{
     config::{defaults, diff::ServerDiff},
-    name::ServerName,
     protocol::list_page::ListKind,
     search::Thesaurus,
+    server_name::ServerName,
 };
 
 impl Catalog {
@@ -100,7 +100,8 @@ impl Catalog {
         }
         let (store, shelf) = (Arc::clone(&self.store), Arc::clone(&self.shelf));
         let doing = self.tasks.spawn_blocking(move || {
-            let found = parallel::map(&sought, |(server, declared)| store.read(server, *declared));
+            let found =
+                parallel_map::map(&sought, |(server, declared)| store.read(server, *declared));
             for ((server, _), found) in sought.iter().zip(found) {
                 if let Some(found) = found {
                     shelf.restore(server, found);

@@ -18,16 +18,16 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Catalog, Key,
     fetch::FetchReason,
-    known_lists::{KnownList, KnownSource, LISTS},
     list_entry::UnreadList,
+    server_lists::{KnownList, KnownSource, LISTS},
 };
 use crate::{
     config::{LifecycleConfig, SharingMode, defaults},
     connection::{ConnectionLimits, SessionOwner},
     error_report::chain,
-    name::ServerName,
     pool::ServerSlot,
     protocol::list_page::ListKind,
+    server_name::ServerName,
 };
 
 /// A list to be read.

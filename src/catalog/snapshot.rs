@@ -10,16 +10,16 @@ use std::{
 use super::{
     Listing,
     digest::CatalogDigest,
-    known_lists::{KnownLists, KnownSource},
-    parallel,
+    parallel_map,
+    server_lists::{KnownLists, KnownSource},
 };
 use crate::{
     config::defaults,
     embedding::EmbeddingText,
-    name::ServerName,
     protocol::{
-        ObjectMembers, apps,
+        ObjectMembers,
         list_page::{ListItem, ListKind},
+        mcp_apps,
         payloads::ServerProfile,
     },
     redact,
@@ -27,6 +27,7 @@ use crate::{
         AnalyzedServer, ScoreExplanation, SearchHit, SearchIndex, SearchPattern, SearchQuery,
         Thesaurus, ToolPosition,
     },
+    server_name::ServerName,
 };
 
 /// The known servers and their tools at one moment, with the search index.
@@ -155,7 +156,7 @@ impl CatalogSnapshot {
         let known: Vec<_> = known.iter().collect();
         let after = |&(name, known): &(&ServerName, &KnownLists)| self.server_after(name, known);
         let servers: Vec<_> = match self.servers.is_empty() {
-            true => parallel::map(&known, after).into_iter().flatten().collect(),
+            true => parallel_map::map(&known, after).into_iter().flatten().collect(),
             // Few servers have changed.
             false => known.iter().filter_map(after).collect(),
         };
@@ -210,7 +211,7 @@ impl CatalogSnapshot {
             Arc::new(AnalyzedServer::of(name.as_str(), &about, tools.iter().map(ListItem::json)))
         });
         let (name, about) = (name.clone(), about.into());
-        let has_pages = listing.iter().any(|item| apps::has_page(item.json()));
+        let has_pages = listing.iter().any(|item| mcp_apps::has_page(item.json()));
         Some(KnownServer {
             name,
             about,
@@ -228,7 +229,7 @@ impl CatalogSnapshot {
 
 /// Returns the tools except those for app pages only.
 fn for_models(listing: &Listing) -> Listing {
-    let is_hidden = |item: &ListItem| apps::is_app_only(item.json());
+    let is_hidden = |item: &ListItem| mcp_apps::is_app_only(item.json());
     match listing.iter().any(is_hidden) {
         true => Arc::new(listing.iter().filter(|item| !is_hidden(item)).cloned().collect()),
         false => Arc::clone(listing),

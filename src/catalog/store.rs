@@ -15,12 +15,12 @@ use tokio::{
 use super::{
     Listing,
     digest::CatalogDigest,
-    known_lists::{KnownChange, KnownList, KnownLists},
+    server_lists::{KnownChange, KnownList, KnownLists},
 };
 use crate::{
     config::defaults,
-    name::ServerName,
     protocol::{list_page::ListKind, payloads::ServerProfile},
+    server_name::ServerName,
 };
 
 /// The profile and lists of every declared server.

@@ -20,8 +20,8 @@ use tokio::{
 use super::ErrorOutput;
 use crate::{
     config::defaults,
-    name::ServerName,
     redact::{self, Redactor},
+    server_name::ServerName,
 };
 
 /// The last lines of a child's standard error. Clients may read those from before the first client

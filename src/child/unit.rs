@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     escalation::Escalation,
-    launch::{LaunchedServer, RunningServer, ServerPipes, StdioServerKind},
+    launcher::{LaunchedServer, RunningServer, ServerPipes, StdioServerKind},
     process::ChildExit,
     unit_journal::UnitJournal,
 };

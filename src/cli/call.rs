@@ -12,13 +12,13 @@ use tokio::{
 };
 
 use super::{
-    CANCELLED, FAILED, Failed, UNAVAILABLE, USAGE, arguments, ctrl_c, output, service_target,
+    CANCELLED, FAILED, Failed, UNAVAILABLE, USAGE, arguments, interrupt, output, service_target,
     text_table::TextTable,
 };
 use crate::{
     cli::service_target::OutputArgs,
     config::defaults,
-    control::client::{ControlConnection, ServiceError, ServiceMessage},
+    control::socket_client::{ControlConnection, ServiceError, ServiceMessage},
 };
 
 mod argument_keys;
@@ -162,7 +162,7 @@ async fn call(
         }
     };
     params.push('}');
-    let interrupted = ctrl_c::listen_for_ctrl_c()?;
+    let interrupted = interrupt::listen_for_ctrl_c()?;
     let asked = service.send(method, &params).await.map_err(service_target::failed)?;
     let result = answer(&mut service, asked, interrupted).await?;
     match method {

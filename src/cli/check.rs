@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::{
-    CONFIG, Failed, USAGE, effective, output, overrides::ConfigOverrides, overview, serve,
-    service_target,
+    CONFIG, Failed, USAGE, effective, output, overrides::ConfigOverrides, serve, service_target,
+    status_report,
 };
 use crate::{
     config::{self, Config, ConfigSources, LoadedConfig, load},
@@ -118,7 +118,7 @@ fn ask(socket: Option<&Path>, config: &Config) -> Result<(), Failed> {
     let collisions = status["collisions"].as_array().into_iter().flatten();
     let lines: Vec<String> = collisions
         .filter(|found| is_declared(&found["server"]) && is_declared(&found["leftOut"]))
-        .map(|found| format!("\n  {}", overview::collision(found)))
+        .map(|found| format!("\n  {}", status_report::collision(found)))
         .collect();
     if lines.is_empty() {
         return Ok(());

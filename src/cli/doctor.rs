@@ -13,7 +13,7 @@ use super::{
 use crate::{
     doctor::{DoctorReport, DoctorRequest, Finding, FindingSeverity, ProbedConnection, examine},
     error_report::chain,
-    name::ServerName,
+    server_name::ServerName,
 };
 
 /// Find out what is wrong, and what to do about it

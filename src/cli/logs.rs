@@ -11,11 +11,12 @@ use std::{
 };
 
 use super::{
-    FAILED, Failed, USAGE, launch, output, service_target, service_target::ServiceTarget, terminal,
+    FAILED, Failed, USAGE, auto_start, output, service_target, service_target::ServiceTarget,
+    terminal,
 };
 use crate::{
-    config::defaults, daemon::control_socket::SYSTEM_SOCKET, error_report::chain, name::ServerName,
-    systemd::unit::SystemdUnit,
+    config::defaults, daemon::control_socket::SYSTEM_SOCKET, error_report::chain,
+    server_name::ServerName, systemd::unit::SystemdUnit,
 };
 
 /// Show what the service has logged
@@ -45,7 +46,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
     let server = server.map_err(|error| Failed::new(USAGE, chain(&error)))?;
     match unit(&args.target)? {
         Some(unit) => Err(journal(args, &unit, server.as_ref())),
-        None => file(args, &launch::log_file(), server.as_ref()),
+        None => file(args, &auto_start::log_file(), server.as_ref()),
     }
 }
 

@@ -16,9 +16,9 @@ use crate::{
     daemon::{Daemon, Listeners, StartError},
     demo::Demo,
     error_report::chain,
-    name::ServerName,
     resident_memory,
-    systemd::{capabilities, listen::InheritedSockets},
+    server_name::ServerName,
+    systemd::{inherited_sockets::InheritedSockets, privilege_drop},
     telemetry::log,
     tls::TlsIdentity,
     view::Choice,
@@ -68,7 +68,7 @@ pub(super) fn run(args: Args) -> Result<(), Failed> {
     // Both affect attributes that threads inherit, so the process must have one thread.
     let inherited = InheritedSockets::take()
         .map_err(|error| Failed::new(CONFIG, chain(&error)).hint(error.hint()))?;
-    let n_dropped = capabilities::drop_all()
+    let n_dropped = privilege_drop::drop_all()
         .map_err(|error| Failed::new(FAILED, format!("drop capabilities: {error}")))?;
     let sources = sources(args.config, &args.overrides)?;
     let loaded = check::load(&sources)?;
@@ -123,7 +123,7 @@ pub(super) fn run(args: Args) -> Result<(), Failed> {
 
 /// Prevents other processes of the same user from reading this process.
 pub(super) fn forbid_dumps() -> Result<(), Failed> {
-    let forbidden = capabilities::forbid_dumps();
+    let forbidden = privilege_drop::forbid_dumps();
     forbidden.map_err(|error| Failed::new(FAILED, format!("forbid core dumps: {error}")))
 }
 

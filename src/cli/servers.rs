@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 
 use super::{
-    Failed, output, overview,
+    Failed, output,
     service_target::OutputArgs,
+    status_report,
     terminal::escape,
     text_table::{TableCell, TextTable},
 };
@@ -38,13 +39,13 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
         for server in servers.as_array().into_iter().flatten() {
             table.row([
                 output::word(&server["name"]).into(),
-                overview::state(server),
+                status_report::state(server),
                 output::word(&server["transport"]).into(),
                 protocol(server).into(),
                 output::word(&server["sharing"]).into(),
                 product(&server["serverInfo"]).into(),
-                TableCell::from(overview::number(&server["requests"])).number(),
-                TableCell::from(overview::number(&server["pid"])).number(),
+                TableCell::from(status_report::number(&server["requests"])).number(),
+                TableCell::from(status_report::number(&server["pid"])).number(),
             ]);
         }
         output::table_or(&table, "No server is declared.\n");

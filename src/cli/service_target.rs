@@ -7,10 +7,10 @@ use std::{
 
 use serde_json::{Value, value::RawValue};
 
-use super::{CONFIG, FAILED, Failed, UNAVAILABLE, launch, output};
+use super::{CONFIG, FAILED, Failed, UNAVAILABLE, auto_start, output};
 use crate::{
     config::defaults,
-    control::client::{self, ControlClientError, ControlConnection, ServiceError},
+    control::socket_client::{self, ControlClientError, ControlConnection, ServiceError},
     daemon::control_socket::{SYSTEM_SOCKET, default_socket},
     error_report::chain,
 };
@@ -48,7 +48,7 @@ impl ServiceTarget {
         let opened = ControlConnection::open(&self.path()).await;
         if let (Err(ControlClientError::Unreachable { .. }), None) = (&opened, &self.socket)
             // The configuration names the socket of a service started on demand.
-            && let Some(socket) = launch::declared()
+            && let Some(socket) = auto_start::declared()
         {
             return ControlConnection::open(&socket).await.map_err(failed);
         }
@@ -60,7 +60,7 @@ impl ServiceTarget {
     ///
     /// # Errors
     ///
-    /// [`Failed`] with 69 when no service answers, or as [`launch::service`] does.
+    /// [`Failed`] with 69 when no service answers, or as [`auto_start::service`] does.
     pub(super) async fn connect(&self) -> Result<ControlConnection, Failed> {
         match ControlConnection::open(&self.path()).await {
             Err(error @ ControlClientError::Unreachable { .. }) => match self.launched().await? {
@@ -76,11 +76,11 @@ impl ServiceTarget {
     ///
     /// # Errors
     ///
-    /// [`Failed`] as [`launch::service`] does.
+    /// [`Failed`] as [`auto_start::service`] does.
     pub(super) async fn launched(&self) -> Result<Option<PathBuf>, Failed> {
         match self.socket {
             Some(_) => Ok(None),
-            None => Box::pin(launch::service()).await,
+            None => Box::pin(auto_start::service()).await,
         }
     }
 
@@ -185,7 +185,7 @@ pub(super) fn ask(
     params: Option<&str>,
 ) -> Result<Result<Value, ControlClientError>, Failed> {
     let socket = socket.map_or_else(nearest_socket, Path::to_owned);
-    run(async { Ok(client::ask(&socket, method, params).await) })
+    run(async { Ok(socket_client::ask(&socket, method, params).await) })
 }
 
 fn nearest_socket() -> PathBuf {

@@ -4,9 +4,9 @@ use serde_json::json;
 use tokio::time;
 
 use super::{
-    Failed, ctrl_c, output, overview, service_target, service_target::OutputArgs, terminal,
+    Failed, interrupt, output, service_target, service_target::OutputArgs, status_report, terminal,
 };
-use crate::{config::defaults, control::client::ControlConnection};
+use crate::{config::defaults, control::socket_client::ControlConnection};
 
 /// Show the running service and its servers
 ///
@@ -37,7 +37,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
     let status = args.reader.target.call_service("daemon/status", &json!({ "memory": true }))?;
     args.reader.print(&status, |status| {
         let columns = terminal::size().map(|(columns, _)| (columns, usize::MAX));
-        output::print(&overview::render(status, columns, terminal::is_coloured()));
+        output::print(&status_report::render(status, columns, terminal::is_coloured()));
         Ok(())
     })
 }
@@ -68,7 +68,7 @@ impl Drop for Page {
 
 fn watch(args: &Args) -> Result<(), Failed> {
     service_target::run(async {
-        let mut interrupted = ctrl_c::listen_for_ctrl_c()?;
+        let mut interrupted = interrupt::listen_for_ctrl_c()?;
         let mut ticks = time::interval(defaults::WATCH_INTERVAL);
         ticks.set_missed_tick_behavior(time::MissedTickBehavior::Delay);
         // The first connection must succeed; after that, the service may disappear and return.
@@ -114,5 +114,5 @@ async fn look(args: &Args, service: &mut Option<ControlConnection>) -> Result<St
     let params = json!({ "memory": true }).to_string();
     let asked = connection.ask("daemon/status", &params, defaults::CONTROL_PATIENCE).await;
     let status = service_target::value(&asked.map_err(service_target::failed)?)?;
-    Ok(overview::render(&status, terminal::size(), terminal::is_coloured()))
+    Ok(status_report::render(&status, terminal::size(), terminal::is_coloured()))
 }

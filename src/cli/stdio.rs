@@ -4,17 +4,17 @@ use std::{io, os::unix::net::UnixStream, path::PathBuf};
 
 use serde_json::json;
 
-use super::{FAILED, Failed, UNAVAILABLE, check, launch, serve, service_target};
+use super::{FAILED, Failed, UNAVAILABLE, auto_start, check, serve, service_target};
 use crate::{
     bridge::{self, BridgeTarget},
-    budget::MeteredLines,
     config::{self, ConfigSources, LogLevel, defaults},
-    control::client::ControlClientError,
+    control::socket_client::ControlClientError,
     daemon::{Daemon, Listeners},
     error_report::chain,
     ingress::stdio_pipe::ClientPipe,
-    peer::ConnectedClient,
-    systemd::capabilities,
+    memory_budget::MeteredLines,
+    peer_process::ConnectedClient,
+    systemd::privilege_drop,
     telemetry::log,
     view::Choice,
 };
@@ -60,7 +60,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
     if args.standalone {
         let file = args.config.clone().or_else(config::usual_file);
         let file = file.ok_or_else(check::no_file)?;
-        return standalone(launch::sources(file), &args.choice());
+        return standalone(auto_start::sources(file), &args.choice());
     }
     let mut socket = args.target.path();
     if UnixStream::connect(&socket).is_err()
@@ -92,7 +92,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
 pub(super) fn standalone(sources: ConfigSources, choice: &Choice) -> Result<(), Failed> {
     serve::forbid_dumps()?;
     // Capabilities are inherited by threads, so the process must have one thread.
-    capabilities::drop_all()
+    privilege_drop::drop_all()
         .map_err(|error| Failed::new(FAILED, format!("drop capabilities: {error}")))?;
     let config = check::load(&sources)?.config;
     let log = log::start(config.service.log_level);

@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio::{task, time};
 
 use super::{Failed, UNAVAILABLE, output, service_target, service_target::OutputArgs};
-use crate::{config::defaults, control::client::ControlConnection};
+use crate::{config::defaults, control::socket_client::ControlConnection};
 
 /// Stop the service
 ///

@@ -10,7 +10,7 @@ use super::{
     tasks,
     text_table::{TableCell, TextTable},
 };
-use crate::{config::defaults, control::client::ControlClientError};
+use crate::{config::defaults, control::socket_client::ControlClientError};
 
 /// Show a task, take its result, or cancel it
 ///

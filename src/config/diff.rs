@@ -1,7 +1,7 @@
 //! The servers that a new configuration changes; a reload touches no others.
 
 use super::Config;
-use crate::name::ServerName;
+use crate::server_name::ServerName;
 
 /// The servers that a new configuration adds, removes or changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

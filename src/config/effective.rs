@@ -10,7 +10,7 @@ use super::{
     Config,
     diagnostic::SettingOrigin,
     duration,
-    keys::{self, KEYS, KeySegment},
+    key_paths::{self, KEYS, KeySegment},
     secret::SecretValue,
     url,
 };
@@ -164,7 +164,7 @@ fn names(path: &[KeySegment], server: &str) -> Vec<String> {
 
 /// Returns the entry of one key, or the entries of a table with free names, such as `env`.
 fn of_key(
-    key: &keys::ConfigKey,
+    key: &key_paths::ConfigKey,
     path: Vec<String>,
     said: &[EffectiveValue],
     config: &Config,

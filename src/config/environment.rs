@@ -7,7 +7,7 @@
 use super::{
     Diagnostic, config_path,
     diagnostic::SettingOrigin,
-    keys::{self, KEYS, KeySegment},
+    key_paths::{self, KEYS, KeySegment},
     sources::{ServerNames, SettingTarget, SourcedSetting},
     toml_messages::did_you_mean,
 };
@@ -144,7 +144,7 @@ fn is_foreign(name: &str) -> bool {
 
 fn is_of_a_section(name: &str) -> bool {
     let rest = name.strip_prefix(PREFIX).unwrap_or_default();
-    keys::sections().any(|section| {
+    key_paths::sections().any(|section| {
         rest.strip_prefix(&section.to_ascii_uppercase()).is_some_and(|rest| rest.starts_with('_'))
     })
 }

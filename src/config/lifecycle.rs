@@ -10,8 +10,7 @@ use serde::{
 use toml::Spanned;
 
 use super::{
-    StartPolicy, diagnostic::ConfigProblem, duration, named_value::NamedValue,
-    schema::DurationSchema,
+    StartPolicy, diagnostic::ConfigProblem, duration, keyword::NamedValue, schema::DurationSchema,
 };
 
 /// The expected type in serde's messages about another value.

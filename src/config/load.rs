@@ -19,14 +19,14 @@ use super::{
     diagnostic::ConfigProblem,
     duration, exposed_listener,
     health::HealthTable,
-    named_value::NamedValue,
+    keyword::NamedValue,
     pool, provision,
     schema::{Addresses, DeclaredServers, DurationOrOff, DurationSchema, RootWord, duration_text},
     search, server, session, socket, tasks, tls, token,
     toml_messages::{did_you_mean, from_toml},
     tools,
 };
-use crate::{files, name::ServerName};
+use crate::{files, server_name::ServerName};
 
 /// Reads and checks the configuration file at `path`.
 ///

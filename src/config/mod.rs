@@ -19,10 +19,10 @@ pub mod effective;
 pub mod environment;
 pub mod exposed_listener;
 pub mod health;
-mod keys;
+mod key_paths;
+mod keyword;
 pub mod lifecycle;
 pub mod load;
-mod named_value;
 pub mod pool;
 pub mod provision;
 pub mod schema;
@@ -61,7 +61,7 @@ pub use tls::TlsConfig;
 pub use token::TokenLocation;
 pub use tools::{ToolSet, ToolsConfig};
 
-use crate::name::ServerName;
+use crate::server_name::ServerName;
 
 /// The whole configuration.
 #[derive(Clone, Debug, Default, PartialEq)]

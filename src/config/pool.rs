@@ -12,7 +12,7 @@ use super::{
     duration,
     schema::{DurationOrOff, DurationSchema, duration_text},
 };
-use crate::name::ServerName;
+use crate::server_name::ServerName;
 
 /// The number and lifetime of connections to servers, all servers together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,7 +14,7 @@ use super::{
     schema::{self, DurationSchema, ProvisionableServers, duration_text},
     server, url,
 };
-use crate::name::ServerName;
+use crate::server_name::ServerName;
 
 /// The servers that may be added while the service runs. A client cannot make the service run a
 /// program that is declared neither here nor under `[servers]`.

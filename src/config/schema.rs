@@ -12,7 +12,7 @@ use schemars::{
 use serde_json::{Value, json};
 
 use super::{defaults, duration, load::ConfigFile, server};
-use crate::name::ServerName;
+use crate::server_name::ServerName;
 
 /// The pattern of an HTTP URL, with TLS or without.
 pub(super) const URL: &str = "^https?://.+";

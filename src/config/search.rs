@@ -5,9 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{
-    SecretValue, defaults, diagnostic::ConfigProblem, named_value::NamedValue, schema, url,
-};
+use super::{SecretValue, defaults, diagnostic::ConfigProblem, keyword::NamedValue, schema, url};
 use crate::search::RankingStrategy;
 
 /// The settings of the search for tools.

@@ -12,9 +12,8 @@ use super::{
     diagnostic::ConfigProblem,
     duration,
     health::HealthTable,
-    lifecycle,
-    named_value::NamedValue,
-    provision,
+    keyword::NamedValue,
+    lifecycle, provision,
     schema::{self, DurationSchema, duration_text},
     sharing, socket, url, variables,
 };

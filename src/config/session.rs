@@ -8,9 +8,9 @@ use toml::Spanned;
 
 use super::{
     SecretValue, ServerConfig, SharingMode, defaults, diagnostic::ConfigProblem,
-    named_value::NamedValue,
+    keyword::NamedValue,
 };
-use crate::name::ServerName;
+use crate::server_name::ServerName;
 
 /// The meaning and lifetime of the session ids of clients.
 #[derive(Clone, Debug, PartialEq, Eq)]

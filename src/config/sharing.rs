@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{defaults, diagnostic::ConfigProblem, named_value::NamedValue};
+use super::{defaults, diagnostic::ConfigProblem, keyword::NamedValue};
 
 /// The clients that share a connection to a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -20,7 +20,7 @@ use super::{
     diagnostic::{ConfigProblem, SettingOrigin},
     effective::EffectiveValue,
     environment,
-    keys::{self, ValueKind},
+    key_paths::{self, ValueKind},
     load::{self, ConfigFile, LoadError},
     toml_messages::from_toml,
 };
@@ -193,7 +193,7 @@ impl Layers {
         if path == listen() {
             http.clone_from(&value);
         }
-        let kind = keys::find(&path).map(|key| key.kind);
+        let kind = key_paths::find(&path).map(|key| key.kind);
         self.text.push('\n');
         let start = self.text.len();
         let value = written(&value, kind);

@@ -1,6 +1,6 @@
 //! The messages of the TOML parser, reworded and with a suggestion.
 
-use super::{diagnostic::ConfigProblem, lifecycle, named_value};
+use super::{diagnostic::ConfigProblem, keyword, lifecycle};
 use crate::similar_names;
 
 /// Serde's names for kinds of values, and the words that replace them.
@@ -104,7 +104,7 @@ fn mistaken(found: &str, expected: &str) -> (String, Option<String>) {
         _ if expected.starts_with("struct ") => ("a table", Some(TABLE)),
         _ if expected.starts_with("a table such as ") => (expected, Some(TABLE)),
         _ if expected.starts_with("a duration ") => (expected, Some(DURATION)),
-        _ if let Some(words) = expected.strip_prefix(named_value::EXPECTED) => {
+        _ if let Some(words) = expected.strip_prefix(keyword::EXPECTED) => {
             let words: Vec<_> = words.split('`').skip(1).step_by(2).collect();
             let help = format!("put one of them in quotes: \"{}\"", words.join("\", \""));
             return (format!("{found}, expected a word"), Some(help));

@@ -10,7 +10,7 @@ use super::{
     defaults,
     diagnostic::ConfigProblem,
     duration,
-    named_value::NamedValue,
+    keyword::NamedValue,
     schema::{DebounceSchema, duration_text},
 };
 

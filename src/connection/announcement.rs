@@ -4,8 +4,8 @@ use bytes::Bytes;
 
 use super::{ServerRequest, SessionOwner};
 use crate::{
-    name::ServerName,
     protocol::{Message, list_page::ListKind},
+    server_name::ServerName,
 };
 
 /// A message that a server sent besides the answer to a request.

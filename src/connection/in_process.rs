@@ -30,7 +30,7 @@ use super::{Announcement, Dialer};
 use crate::{
     child::{
         ChildExit, LaunchError, LaunchSite, LaunchedServer, Launcher, RunningServer, SpawnError,
-        StdioServerKind, escalation::Escalation, launch::ServerPipes,
+        StdioServerKind, escalation::Escalation, launcher::ServerPipes,
     },
     config::{self, defaults},
 };

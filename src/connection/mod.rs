@@ -32,51 +32,51 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    capacity_holder::{Account, Holder},
     config::defaults,
     descriptor_limit,
     era::{ClientEra, introduce},
-    holder::{Account, Holder},
-    name::ServerName,
     protocol::{
         Era, LoggingLevel, Message, MessageKind, client_meta,
         jsonrpc::MessagePart,
         payloads::{ServerProfile, method},
     },
     redact::Redactor,
+    server_name::ServerName,
 };
 
 mod announcement;
+mod connection_owner;
 mod dial;
-mod dispatch;
-mod failure;
 mod http;
 mod inbox;
+mod incoming_dispatch;
 mod keepalive;
 mod keepalive_driver;
-mod listening;
+mod list_prefetch;
 mod mux;
-mod owner;
 mod pending_request;
-mod room;
+mod request_failure;
 mod server_request;
 mod shutdown;
 mod stdio;
-mod traffic;
-mod warm_up;
+mod subscription;
+mod traffic_counters;
+mod wait_for_capacity;
 
 pub use announcement::{Announcement, NoticeSource, SideMessage};
+pub use connection_owner::{ConnectionOwner, SessionOwner};
 pub use dial::{ConnectError, Dialer, ReconnectWindow};
-pub use failure::{RequestFailure, TransportKind};
 use inbox::Inbox;
+use list_prefetch::WarmUp;
+pub use list_prefetch::repeatable_tools;
 use mux::{Mux, Queueable};
-pub use owner::{ConnectionOwner, SessionOwner};
 use pending_request::RequestOrigin;
 pub use pending_request::{CallEvent, PendingRequest};
+pub use request_failure::{RequestFailure, TransportKind};
 pub use server_request::{ClientReply, ServerRequest};
-use traffic::DropCounters;
-pub use traffic::{ConnectionTraffic, ListRevisions};
-use warm_up::WarmUp;
-pub use warm_up::repeatable_tools;
+use traffic_counters::DropCounters;
+pub use traffic_counters::{ConnectionTraffic, ListRevisions};
 
 /// The time limits of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,7 +116,7 @@ pub struct Connection {
     counters: DropCounters,
     warm_up: WarmUp,
     mirrors: http::ParameterHeaders,
-    notices: listening::NoticeSubscriptions,
+    notices: subscription::NoticeSubscriptions,
     /// Used once, to log the first request of a server that may not send any.
     is_asking: Once,
 }
@@ -196,7 +196,7 @@ impl Connection {
             counters: DropCounters::default(),
             warm_up: WarmUp::default(),
             mirrors: http::ParameterHeaders::default(),
-            notices: listening::NoticeSubscriptions::default(),
+            notices: subscription::NoticeSubscriptions::default(),
             is_asking: Once::new(),
         }
     }

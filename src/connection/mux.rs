@@ -18,7 +18,7 @@ use std::{
     time::Duration,
 };
 
-use crate::{holder::Holder, share::QueueTicket};
+use crate::{capacity_holder::Holder, fair_share::QueueTicket};
 
 mod waitlist;
 

@@ -7,12 +7,12 @@ use tokio::sync::oneshot;
 
 use super::Connection;
 use crate::{
-    name::ServerName,
     protocol::{
         Message, RpcError,
         jsonrpc::MessagePart,
         rpc_error::{INTERNAL_ERROR, METHOD_NOT_FOUND},
     },
+    server_name::ServerName,
 };
 
 /// A server's request on its way to the client that caused it.

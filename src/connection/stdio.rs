@@ -20,9 +20,9 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{Connection, ConnectionOwner, RequestFailure, TransportKind};
 use crate::{
-    budget::{MeteredLine, MeteredLines},
-    child::{LaunchedServer, StdioServerKind, escalation, launch::ServerPipes, stderr},
+    child::{LaunchedServer, StdioServerKind, escalation, launcher::ServerPipes, stderr},
     config::defaults,
+    memory_budget::{MeteredLine, MeteredLines},
     protocol::{ByteChunks, ndjson::on_one_line},
 };
 

@@ -5,7 +5,7 @@ use std::{io::Read as _, path::PathBuf};
 use serde_json::json;
 use tokio::task;
 
-use super::{Asker, ControlParams, ControlService, MethodResult, NamedFile, command};
+use super::{Asker, ControlParams, ControlService, MethodResult, NamedFile, operator_command};
 use crate::{
     config::defaults,
     error_report::chain,
@@ -67,7 +67,7 @@ pub(super) async fn reload(
             return Err(error.into());
         }
     };
-    let diff = command::reload(&desk.orders, from).await?;
+    let diff = operator_command::reload(&desk.orders, from).await?;
     let answer = json!({ "added": diff.added, "removed": diff.removed, "changed": diff.changed });
     Ok(answer.to_string())
 }
@@ -121,6 +121,6 @@ fn distrusted(error: &UntrustedFile) -> RpcError {
 /// Answers `daemon/stop`.
 pub(super) async fn stop(desk: &ControlService, asker: &Asker) -> MethodResult {
     tracing::info!(peer_uid = asker.uid(), "stop asked for by an operator");
-    command::stop(&desk.orders).await?;
+    operator_command::stop(&desk.orders).await?;
     Ok(json!({ "ok": true }).to_string())
 }

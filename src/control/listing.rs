@@ -4,11 +4,11 @@ use serde_json::json;
 
 use super::{ControlParams, ControlService, MethodResult};
 use crate::{
-    name::ServerName,
     protocol::{
         ObjectMembers,
         list_page::{ListItem, ListKind},
     },
+    server_name::ServerName,
     view::operator::OperatorList,
 };
 

@@ -1,8 +1,8 @@
 //! The methods of the control interface: names, parameters and handlers.
 
 use super::{
-    Asker, ControlParams, ControlService, attach, auth, completions, daemon, prompts, resources,
-    servers, tasks, tools,
+    Asker, ControlParams, ControlService, auth_status, completions, daemon, mcp_attach, prompts,
+    resources, servers, tasks, tools,
 };
 use crate::protocol::RpcError;
 
@@ -187,10 +187,10 @@ impl ControlMethod {
             Self::PromptsList => prompts::list(desk, params).await,
             Self::PromptsGet => prompts::get(desk, params, asker).await,
             Self::CompletionsComplete => completions::complete(desk, params, asker).await,
-            Self::AuthStatus => auth::status(desk, params).await,
+            Self::AuthStatus => auth_status::status(desk, params).await,
             Self::DaemonStatus => daemon::status(desk, params).await,
             // The connection of this request cannot be attached.
-            Self::McpAttach => Err(attach::refusal().into()),
+            Self::McpAttach => Err(mcp_attach::refusal().into()),
             Self::ConfigReload => daemon::reload(desk, params, asker).await,
             Self::DaemonStop => daemon::stop(desk, asker).await,
         }

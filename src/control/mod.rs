@@ -17,10 +17,11 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
+    capacity_holder::{Account, AccountMember, Holder},
     config::defaults,
-    holder::{Account, AccountMember, Holder},
+    fair_share::{EvictablePermit, Evictables, EvictionBounds},
     ingress::IngressContext,
-    peer::ConnectedClient,
+    peer_process::ConnectedClient,
     protocol::{
         Message, MessageKind, ParseError, RpcError,
         jsonrpc::MessagePart,
@@ -28,40 +29,39 @@ use crate::{
         rpc_error::{INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR},
     },
     redact,
-    share::{EvictablePermit, Evictables, EvictionBounds},
     similar_names::nearest,
     status::StatusBoard,
     task::TaskDriver,
     view::Views,
 };
 
-mod attach;
-mod auth;
-mod authority;
-pub mod client;
-mod command;
+mod auth_status;
 mod completions;
 mod daemon;
+mod http_rpc;
 mod listing;
+mod mcp_attach;
 mod method;
+mod operator_check;
+mod operator_command;
 mod params;
 mod peer_credentials;
 mod prompts;
 mod resources;
-mod rpc;
-mod server;
 mod servers;
+pub mod socket_client;
+mod socket_server;
 mod tasks;
 mod tools;
 
-use authority::Authority;
-pub use command::{ControlCommand, NamedFile, ReloadError};
 use method::{ControlMethod, MethodResult};
+use operator_check::Authority;
+pub use operator_command::{ControlCommand, NamedFile, ReloadError};
 use params::ControlParams;
 #[doc(hidden)]
 pub use params::read_params;
 use peer_credentials::PeerCredentials;
-pub use server::serve;
+pub use socket_server::serve;
 
 /// The parts of the service that the control interface exposes.
 #[derive(Debug)]

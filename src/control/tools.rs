@@ -10,16 +10,15 @@ use super::{
     params::ParamKind,
 };
 use crate::{
+    capacity_holder::Holder,
     compute_pool::StopFlag,
     config::defaults,
-    holder::Holder,
     meta::{
         ArgumentVerdict, FieldSelection, RequestedTool,
         describe::{collapsed, common_depth, part_of},
         result_document::with_note,
         warnings,
     },
-    name::ServerName,
     protocol::{
         ObjectMembers, RpcError,
         list_page::{ListItem, ListKind},
@@ -27,6 +26,7 @@ use crate::{
     },
     redact,
     search::{RankingStrategy, SearchPattern},
+    server_name::ServerName,
     view::{FindQuery, ResolvedTool, Views, operator},
 };
 

@@ -21,8 +21,8 @@ use super::{
 };
 use crate::{
     config::{ListenConfig, defaults},
-    control::client::{self, ControlClientError},
-    systemd::listen::InheritedSockets,
+    control::socket_client::{self, ControlClientError},
+    systemd::inherited_sockets::InheritedSockets,
 };
 
 /// The control socket of a system service.
@@ -97,7 +97,7 @@ enum Probed {
 
 /// Asks the process behind a socket for its status.
 async fn probe(path: &Path) -> Probed {
-    let asking = client::ask(path, "daemon/status", None);
+    let asking = socket_client::ask(path, "daemon/status", None);
     match time::timeout(defaults::PROBE_PATIENCE, asking).await {
         Ok(
             Ok(_)

@@ -4,7 +4,7 @@ use std::pin::pin;
 
 use tokio::time::{self, Instant};
 
-use super::{listen::Listeners, notify, signals::SignalStreams, stop_requests::StopRequests};
+use super::{listeners::Listeners, notify, signals::SignalStreams, stop_requests::StopRequests};
 use crate::{child, config::defaults, pool::Pool};
 
 /// Finishes `work`, the servers included, and removes the service's own socket. Another request to

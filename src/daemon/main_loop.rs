@@ -15,9 +15,9 @@ use super::{
     signals::StopSignal,
 };
 use crate::{
-    budget,
     child::orphan_reaper,
     config::defaults,
+    memory_budget,
     resident_memory::{self, ReturnSchedule},
     status::Activity,
     systemd::notify,
@@ -52,7 +52,8 @@ impl Daemon {
                 _ = heartbeat.tick() => orphan_reaper::reap(),
             }
             pulse.beat();
-            if returns.is_due(Instant::now(), budget::global().freed(), self.board.n_gone()) {
+            if returns.is_due(Instant::now(), memory_budget::global().freed(), self.board.n_gone())
+            {
                 drop(task::spawn_blocking(resident_memory::return_memory));
             }
             let patience = self.idle_exit();

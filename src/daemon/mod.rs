@@ -19,7 +19,6 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     bearer_token::{self, BearerToken},
-    budget,
     call::CallError,
     catalog::{Catalog, DiskCache},
     child::{self, orphan_reaper},
@@ -30,9 +29,10 @@ use crate::{
         self, ControlDispatch, IngressContext,
         stdio_pipe::{self, ClientPipe},
     },
-    name::ServerName,
+    memory_budget,
     pool::Pool,
     provision::Provisioner,
+    server_name::ServerName,
     session::{SessionRegistry, SessionSigner, state_directory},
     status::StatusBoard,
     systemd::notify,
@@ -47,7 +47,7 @@ pub mod control_socket;
 mod drain;
 mod idle_exit;
 pub mod instance_lock;
-pub mod listen;
+pub mod listeners;
 mod main_loop;
 mod reload;
 mod signals;
@@ -56,7 +56,7 @@ mod stop_requests;
 
 use commands::CommandChannel;
 use drain::{close, drain};
-pub use listen::Listeners;
+pub use listeners::Listeners;
 use signals::{SignalStreams, StopSignal};
 pub use start_error::StartError;
 
@@ -331,7 +331,8 @@ fn waiting_for(servers: &[ServerName]) -> String {
 
 /// Sizes the memory budget of the process according to the configuration.
 fn budget_for(config: &Config) {
-    budget::global().resize(config.service.memory_max.unwrap_or_else(budget::default_max));
+    memory_budget::global()
+        .resize(config.service.memory_max.unwrap_or_else(memory_budget::default_max));
 }
 
 #[cfg(test)]

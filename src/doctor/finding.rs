@@ -4,7 +4,7 @@
 
 use serde::Serialize;
 
-use crate::name::ServerName;
+use crate::server_name::ServerName;
 
 /// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]

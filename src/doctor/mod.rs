@@ -21,7 +21,7 @@ use crate::{
     },
     error_report::chain,
     files,
-    name::ServerName,
+    server_name::ServerName,
     systemd::unit::SystemdUnit,
 };
 

@@ -25,13 +25,13 @@ use crate::{
     },
     error_report::chain,
     import::nix_name,
-    name::ServerName,
     protocol::{
         Message,
         jsonrpc::MessagePart,
         list_page::{ListKind, ListPage},
     },
     redact::Redactor,
+    server_name::ServerName,
 };
 
 /// The signal that a process cannot catch. Source: signal(7), SIGKILL.

@@ -5,7 +5,7 @@
 //!
 //! Pure.
 
-use crate::{import::nix_name, name::ServerName};
+use crate::{import::nix_name, server_name::ServerName};
 
 /// The arguments of `systemctl show` for the properties.
 pub(super) const PROPERTIES: &str = "--property=MemoryDenyWriteExecute,PrivateNetwork";

@@ -12,9 +12,9 @@ use tokio::{
 use super::finding::{Finding, FindingArea};
 use crate::{
     config::{ListenConfig, defaults},
-    control::client,
+    control::socket_client,
     error_report::chain,
-    name::ServerName,
+    server_name::ServerName,
 };
 
 /// The answers of a running service.
@@ -107,9 +107,10 @@ async fn soon<T>(trying: impl Future<Output = io::Result<T>>) -> io::Result<T> {
 }
 
 async fn ask(path: &Path) -> Result<ServiceReport, String> {
-    let status = client::ask(path, "daemon/status", None).await.map_err(|error| chain(&error))?;
+    let status =
+        socket_client::ask(path, "daemon/status", None).await.map_err(|error| chain(&error))?;
     let version = status["version"].as_str().map(str::to_owned);
-    let secrets = client::ask(path, "auth/status", None).await.unwrap_or_default();
+    let secrets = socket_client::ask(path, "auth/status", None).await.unwrap_or_default();
     let secrets = secrets.as_array().into_iter().flatten().filter_map(|entry| {
         let server = ServerName::new(entry["server"].as_str()?).ok()?;
         let is_needed = matches!(entry["auth"]["type"].as_str()?, "credential" | "environment");

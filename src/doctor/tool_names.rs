@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::finding::{Finding, FindingArea};
-use crate::{config::defaults, name::ServerName, redact::sanitize, view::alias};
+use crate::{config::defaults, redact::sanitize, server_name::ServerName, view::alias};
 
 /// The largest number of names in one finding; `metamcp tools` lists all of them.
 const SHOWN_MAX: usize = 3;

@@ -13,14 +13,14 @@ use tokio::{
 
 use super::{
     EmbeddingError, EmbeddingText,
-    shared::{EmbedderShared, EmbedderState},
-    text::TextDigest,
+    embedder_state::{EmbedderShared, EmbedderState},
+    text_hash::TextDigest,
     timeouts::EmbeddingTimeouts,
 };
 use crate::{
     breaker::Breaker,
     config::{self, defaults, search},
-    web::{OwnedTasks, WebClient, WebLimits},
+    http_client::{OwnedTasks, WebClient, WebLimits},
 };
 
 #[cfg(test)]

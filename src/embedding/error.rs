@@ -3,7 +3,7 @@
 use hyper::StatusCode;
 
 use super::openai_api::ResponseError;
-use crate::{config::secret::SecretError, web::WebError};
+use crate::{config::secret::SecretError, http_client::WebError};
 
 /// The reason that a vector is missing.
 #[derive(Debug, thiserror::Error)]

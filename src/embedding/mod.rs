@@ -9,21 +9,21 @@
 //! (`vectors`) and detect outages (`endpoint_health`). `learning` and `query` drive them. Learned
 //! vectors are kept on the disk (`store`), under a hash of each text.
 
-mod batch;
+mod background_embedding;
 mod embedder;
+mod embedder_state;
 mod endpoint_health;
 mod error;
-mod learning;
 mod openai_api;
-mod query;
 mod query_cache;
-mod shared;
-mod store;
-mod text;
+mod query_vector;
+mod request_batch;
+mod text_hash;
 mod timeouts;
-mod vectors;
+mod vector_file;
+mod vector_table;
 
 pub use embedder::Embedder;
 pub use error::EmbeddingError;
 pub use openai_api::ResponseError;
-pub use text::EmbeddingText;
+pub use text_hash::EmbeddingText;

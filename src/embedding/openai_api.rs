@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    text::EmbeddingText,
-    vectors::{UnitVector, normalised},
+    text_hash::EmbeddingText,
+    vector_table::{UnitVector, normalised},
 };
 use crate::config::defaults;
 

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::{text::TextDigest, vectors::UnitVector};
+use super::{text_hash::TextDigest, vector_table::UnitVector};
 use crate::config::defaults;
 
 /// The vectors of the latest queries; the one used longest ago is evicted first.

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use super::InputRequired;
 use crate::protocol::{
-    Era, LoggingLevel, ObjectMembers, apps, capability,
+    Era, LoggingLevel, ObjectMembers, capability,
     client_meta::{ClientMeta, TASKS},
+    mcp_apps,
 };
 
 /// The sender of a request.
@@ -49,9 +50,9 @@ impl ClientEra {
         input.questions.iter().all(|(_, question)| capability::covers(declared, question))
     }
 
-    /// Returns whether the client shows the pages of tools: see [`apps`].
+    /// Returns whether the client shows the pages of tools: see [`mcp_apps`].
     pub fn shows_pages(&self) -> bool {
-        self.capabilities().is_none_or(apps::takes_apps)
+        self.capabilities().is_none_or(mcp_apps::takes_apps)
     }
 
     /// Returns the declared capabilities, JSON text of an object; `None` for metamcp.

@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{context::ImportContext, format::ImportFormat};
+use super::{client_format::ImportFormat, declaration_origin::ImportContext};
 
 /// The base directory of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use super::{
-    context::{DeclarationOrigin, ImportContext},
+    declaration_origin::{DeclarationOrigin, ImportContext},
     foreign_server::{ForeignServer, ForeignTransport},
     server_members::{self, ImportEntry, bearer},
     variable_syntax::{ForeignText, VariableSyntax},

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::name::ServerName;
+use crate::server_name::ServerName;
 
 /// A credential that a server refers to.
 #[derive(Clone, Debug, PartialEq, Eq)]

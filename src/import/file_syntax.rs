@@ -7,7 +7,7 @@ use std::path::Path;
 use jsonc_parser::{ParseOptions, errors::ParseError, parse_to_serde_value};
 use serde_json::Value;
 
-use super::format::ImportFormat;
+use super::client_format::ImportFormat;
 use crate::config::defaults;
 
 /// The reason why a file could not be imported.

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{context::DeclarationOrigin, variable_syntax::ForeignText};
+use super::{declaration_origin::DeclarationOrigin, variable_syntax::ForeignText};
 use crate::config::LifecycleConfig;
 
 /// A server as declared by a client.

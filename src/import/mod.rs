@@ -6,12 +6,12 @@
 
 mod claude_code;
 mod client_files;
+mod client_format;
 mod codex;
-mod context;
 mod credentials;
+mod declaration_origin;
 mod file_syntax;
 mod foreign_server;
-mod format;
 mod mcp_servers;
 mod opencode;
 mod plan;
@@ -28,11 +28,11 @@ mod vscode;
 use std::path::Path;
 
 pub use client_files::{ClientFile, FileRoot, context_of, places};
-pub use context::{DeclarationOrigin, ImportContext};
+pub use client_format::ImportFormat;
 pub use credentials::ServerCredential;
+pub use declaration_origin::{DeclarationOrigin, ImportContext};
 pub use file_syntax::ImportReadError;
 pub use foreign_server::ForeignServer;
-pub use format::ImportFormat;
 pub use plan::{ImportNote, ImportNoteKind, ImportPlan, ImportState, ImportedServer, import};
 pub(crate) use to_nix::name as nix_name;
 

@@ -5,7 +5,7 @@
 use serde_json::Value;
 
 use super::{
-    context::{DeclarationOrigin, ImportContext},
+    declaration_origin::{DeclarationOrigin, ImportContext},
     foreign_server::{ForeignServer, ForeignTransport},
     server_members::{self, ImportEntry},
     variable_syntax::VariableSyntax,

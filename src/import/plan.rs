@@ -8,8 +8,8 @@ use std::{
 };
 
 use super::{
-    context::DeclarationOrigin,
     credentials::{CredentialNames, ServerCredential},
+    declaration_origin::DeclarationOrigin,
     foreign_server::{ForeignServer, ForeignTransport},
     server_conversion::{self, ConvertedServer},
     to_toml,
@@ -20,8 +20,8 @@ use crate::{
         defaults,
         load::{self, LoadError},
     },
-    name::ServerName,
     redact::is_control,
+    server_name::ServerName,
 };
 
 /// The largest number of characters shown of a client's name for a server.

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     config::{LifecycleConfig, stateful_servers, variables},
-    name::ServerName,
+    server_name::ServerName,
 };
 
 /// A value of one key of a server's table.

@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, time::Duration};
 use serde_json::{Map, Value};
 
 use super::{
-    context::{DeclarationOrigin, ImportContext},
+    declaration_origin::{DeclarationOrigin, ImportContext},
     foreign_server::{ForeignServer, ForeignTransport},
     variable_syntax::{ForeignText, VariableSyntax},
 };

@@ -9,7 +9,7 @@ use super::{
     report::{self, ReportTarget},
     server_conversion::ServerSetting,
 };
-use crate::name::ServerName;
+use crate::server_name::ServerName;
 
 impl ImportPlan {
     /// Returns a configuration file with all servers; unused servers become comments.

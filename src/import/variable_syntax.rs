@@ -2,7 +2,7 @@
 //!
 //! Pure.
 
-use super::context::ImportContext;
+use super::declaration_origin::ImportContext;
 
 /// The syntax of references in a client's texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

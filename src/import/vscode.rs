@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::{
-    context::{DeclarationOrigin, ImportContext},
+    declaration_origin::{DeclarationOrigin, ImportContext},
     foreign_server::ForeignServer,
     mcp_servers,
 };

@@ -12,10 +12,10 @@ use tokio::time;
 
 use super::{
     IngressContext, Response,
-    concurrent::{ConcurrentEvent, ConcurrentRequests},
+    concurrent_requests::{ConcurrentEvent, ConcurrentRequests},
+    http_response,
     reply::{AcceptedForms, RequestReply},
     reply_events::ReplyEvents,
-    respond,
 };
 use crate::{
     config::defaults,
@@ -73,10 +73,10 @@ impl BatchReplies {
         };
         match (is_complete, self.ready.is_empty()) {
             (true, false) if self.accepts.json => {
-                respond::json_bytes(StatusCode::OK, batch::merge(self.ready))
+                http_response::json_bytes(StatusCode::OK, batch::merge(self.ready))
             }
             // The client has cancelled all requests and accepts no stream.
-            (true, true) if !self.accepts.events => respond::empty(StatusCode::ACCEPTED),
+            (true, true) if !self.accepts.events => http_response::empty(StatusCode::ACCEPTED),
             _ => self.into_stream(),
         }
     }
@@ -133,7 +133,7 @@ impl BatchReplies {
     }
 
     fn into_stream(self) -> Response {
-        respond::event_stream(stream::unfold(self, |mut replies| async move {
+        http_response::event_stream(stream::unfold(self, |mut replies| async move {
             replies.next().await.map(|piece| (piece, replies))
         }))
     }

@@ -9,8 +9,8 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use hyper::{Method, Request, StatusCode, body::Incoming};
 
-use super::{IngressContext, Response, error::IngressError, legacy, respond};
-use crate::peer::ConnectedClient;
+use super::{IngressContext, Response, error::IngressError, http_response, legacy};
+use crate::peer_process::ConnectedClient;
 
 /// The path of the control interface.
 pub(super) const PATH: &str = "/rpc";
@@ -50,8 +50,8 @@ pub(super) async fn respond(
     legacy::check_content_type(request.headers())?;
     let body = legacy::read(caller.holder.account, request.into_body()).await?;
     Ok(match operators.answer(body, caller).await {
-        RpcReply::Answer(answer) => respond::json_bytes(StatusCode::OK, answer),
-        RpcReply::Nothing => respond::empty(StatusCode::ACCEPTED),
-        RpcReply::Unreadable(answer) => respond::json_bytes(StatusCode::BAD_REQUEST, answer),
+        RpcReply::Answer(answer) => http_response::json_bytes(StatusCode::OK, answer),
+        RpcReply::Nothing => http_response::empty(StatusCode::ACCEPTED),
+        RpcReply::Unreadable(answer) => http_response::json_bytes(StatusCode::BAD_REQUEST, answer),
     })
 }

@@ -14,7 +14,7 @@ use hyper::{
     },
 };
 
-use super::{Response, control_rpc, respond};
+use super::{Response, control_rpc, http_response};
 use crate::config::{ListenConfig, defaults};
 
 const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE");
@@ -62,7 +62,7 @@ pub(super) fn is_preflight<B>(request: &Request<B>) -> bool {
 
 /// Returns the answer to a preflight of an allowed page, which permits any header.
 pub(super) fn preflight(headers: &HeaderMap) -> Response {
-    let mut response = respond::empty(StatusCode::NO_CONTENT);
+    let mut response = http_response::empty(StatusCode::NO_CONTENT);
     let answer = response.headers_mut();
     answer.insert(ACCESS_CONTROL_ALLOW_METHODS, METHODS);
     // Tool arguments may be repeated in headers of any name.

@@ -8,14 +8,14 @@ use hyper::{
 use serde_json::json;
 
 use super::{
-    Response, bearer::BearerError, modern::HeaderMismatch, origin::OriginRefusal,
-    respond::json_bytes,
+    Response, authentication::BearerError, http_response::json_bytes, modern::HeaderMismatch,
+    origin::OriginRefusal,
 };
 use crate::{
-    budget::MemoryExhausted,
     call::CallError,
     config::defaults,
     era::client_subscription::FilterError,
+    memory_budget::MemoryExhausted,
     protocol::{
         BatchError, MessageKind, ParseError, RpcError,
         client_meta::ClientMetaError,

@@ -18,15 +18,15 @@ use super::{
     IngressContext, Response,
     batch::BatchReplies,
     error::{IngressError, quoted_input},
-    modern, notification_stream,
+    http_response, modern, notification_stream,
     reply::{AcceptedForms, RequestReply},
-    respond, resumable_reply,
+    resumable_reply,
 };
 use crate::{
     body::{self, BodyReadError, MemoryPressurePolicy},
+    capacity_holder::{Account, Holder},
     compute_pool::read_in_place,
     config::{SessionMode, defaults},
-    holder::{Account, Holder},
     protocol::{
         Batch, Message, MessageKind,
         jsonrpc::MessagePart,
@@ -61,7 +61,7 @@ pub(super) fn respond(
             version(request.headers())?;
             sessions.delete(text(request.headers(), &SESSION))?;
             tracing::debug!("session ended by its client");
-            Ok(respond::empty(StatusCode::NO_CONTENT))
+            Ok(http_response::empty(StatusCode::NO_CONTENT))
         }
         _ => Err(IngressError::Method("GET, POST, DELETE")),
     }
@@ -202,7 +202,7 @@ pub(super) async fn post(
         }
         Posted::One(message) => {
             Box::pin(deliver(&edge, view, &message, &session)).await;
-            Ok(respond::empty(StatusCode::ACCEPTED))
+            Ok(http_response::empty(StatusCode::ACCEPTED))
         }
         Posted::Several(batch) => {
             let wants_answer = batch.wants_answer();
@@ -211,7 +211,7 @@ pub(super) async fn post(
                 return Ok(Box::pin(replies.into_response()).await);
             }
             Box::pin(replies.finish()).await;
-            Ok(respond::empty(StatusCode::ACCEPTED))
+            Ok(http_response::empty(StatusCode::ACCEPTED))
         }
     }
 }

@@ -15,20 +15,19 @@ use tokio::{sync::mpsc, time};
 
 use super::{
     IngressContext, Response,
-    concurrent::{self, ConcurrentRequests},
+    concurrent_requests::{self, ConcurrentRequests},
     error::IngressError,
-    legacy,
+    http_response, legacy,
     reply::{AcceptedForms, RequestReply},
     reply_events::ReplyEvents,
-    respond,
 };
 use crate::{
+    capacity_holder::{Account, Holder},
     compute_pool::read_in_place,
     config::defaults,
-    holder::{Account, Holder},
+    fair_share::EvictablePermit,
     protocol::{Message, MessageKind, payloads::method, sse},
     session::{self, OutboxReader, Session},
-    share::EvictablePermit,
     view::View,
 };
 
@@ -130,7 +129,7 @@ pub(super) fn open(
         reader: None,
         events: ReplyEvents::with_first(first),
     };
-    Ok(respond::event_stream(stream::unfold(down, |mut down| async move {
+    Ok(http_response::event_stream(stream::unfold(down, |mut down| async move {
         down.next().await.map(|piece| (piece, down))
     })))
 }
@@ -159,7 +158,7 @@ pub(super) async fn send(
     } else {
         legacy::deliver(&edge, &pair.view, &message, &pair.session).await;
     }
-    Ok(respond::empty(StatusCode::ACCEPTED))
+    Ok(http_response::empty(StatusCode::ACCEPTED))
 }
 
 /// Passes a request to the stream that must answer it.
@@ -239,7 +238,7 @@ impl Down {
             let silent_until = self.events.next_keepalive(&self.edge);
             tokio::select! {
                 next = self.running.next(), if n_running > 0 => match next {
-                    Some(concurrent::ConcurrentEvent::Aside(message) | concurrent::ConcurrentEvent::Answer { message, .. }) => {
+                    Some(concurrent_requests::ConcurrentEvent::Aside(message) | concurrent_requests::ConcurrentEvent::Answer { message, .. }) => {
                         self.events.begin(message);
                     }
                     // The client has cancelled all requests.

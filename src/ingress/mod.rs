@@ -15,22 +15,22 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     bearer_token,
     body::OutgoingBody,
+    capacity_holder::Holder,
     config::defaults,
     descriptor_limit,
-    holder::Holder,
-    share::{EvictablePermit, Evictables, EvictionBounds},
+    fair_share::{EvictablePermit, Evictables, EvictionBounds},
     status::StatusBoard,
     view::Views,
 };
 
-mod accept;
+mod authentication;
 mod batch;
-mod bearer;
-mod concurrent;
+mod client_connections;
+mod concurrent_requests;
 mod control_rpc;
 mod cors;
 mod error;
-mod handshake;
+mod http_response;
 mod legacy;
 mod legacy_sse;
 mod local_wake;
@@ -40,14 +40,14 @@ mod origin;
 mod progress_heartbeat;
 mod reply;
 mod reply_events;
-mod respond;
 mod resumable_reply;
 mod route;
 pub mod stdio_pipe;
+mod tls_handshake;
 mod token_failures;
 mod write_timeout;
 
-pub use accept::serve;
+pub use client_connections::serve;
 pub use control_rpc::{ControlDispatch, RpcReply};
 use error::IngressError;
 use token_failures::TokenFailures;

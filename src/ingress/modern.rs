@@ -11,12 +11,12 @@ use serde_json::Value;
 use super::{
     IngressContext, Response,
     error::{IngressError, quoted_input},
+    http_response,
     legacy::{self, VERSION},
-    respond,
 };
 use crate::{
+    capacity_holder::Holder,
     era::client_subscription::SubscriptionFilter,
-    holder::Holder,
     protocol::{
         ByteChunks, Message, MessageKind, RpcError,
         client_meta::{self, ClientMeta},
@@ -30,7 +30,7 @@ use crate::{
     view::View,
 };
 
-pub(super) mod listen;
+pub(super) mod subscription_stream;
 
 /// The reason why the headers of a request contradict its body.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -106,7 +106,7 @@ async fn try_respond(
             served(told(headers, VERSION_HEADER)?)?;
             let session = Session::anonymous(view.scope(), holder);
             legacy::deliver(&edge, view, &message, &session).await;
-            return Ok(respond::empty(StatusCode::ACCEPTED));
+            return Ok(http_response::empty(StatusCode::ACCEPTED));
         }
         MessageKind::Request => {}
     }
@@ -118,7 +118,7 @@ async fn try_respond(
             return Err(IngressError::NoEvents);
         }
         let filter = SubscriptionFilter::read(&message)?;
-        return listen::open(edge, view, filter, &message);
+        return subscription_stream::open(edge, view, filter, &message);
     }
     check_arguments(&edge, view, headers, &message)?;
     let accepts = accepts.preferring(&edge);

@@ -8,11 +8,11 @@ use bytes::Bytes;
 use futures_util::stream;
 use tokio::time;
 
-use super::{IngressContext, Response, error::IngressError, respond};
+use super::{IngressContext, Response, error::IngressError, http_response};
 use crate::{
+    fair_share::EvictablePermit,
     protocol::{ByteChunks, sse},
     session::{EventId, OutboxItem, OutboxReader, Session},
-    share::EvictablePermit,
 };
 
 /// An open stream with its source of messages.
@@ -53,7 +53,7 @@ pub(super) fn open(
     };
     let passing = is_passing.then(|| Arc::clone(session));
     let listening = Listening { edge, reader, first: Some(first), passing, permit };
-    Ok(respond::event_stream(stream::unfold(listening, |mut listening| async move {
+    Ok(http_response::event_stream(stream::unfold(listening, |mut listening| async move {
         listening.next().await.map(|piece| (piece, listening))
     })))
 }

@@ -14,14 +14,14 @@ use tokio::time::{self, Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    IngressContext, Response, modern, progress_heartbeat::ProgressHeartbeat, respond,
+    IngressContext, Response, http_response, modern, progress_heartbeat::ProgressHeartbeat,
     resumable_reply,
 };
 use crate::{
-    budget,
     call::Exchange,
     config::defaults,
     connection::{CallEvent, ServerRequest, SideMessage},
+    memory_budget,
     protocol::{ByteChunks, Era, Message, RpcError, capability, payloads::method, sse},
     session::{RunningRequest, Session},
     view::RequestOutcome,
@@ -121,11 +121,11 @@ impl RequestReply {
         match first {
             Some(ReplyPart::Answer(answer)) if self.accepts.json => {
                 let status = if is_modern { modern::status_of(&answer) } else { StatusCode::OK };
-                respond::json_bytes(status, answer)
+                http_response::json_bytes(status, answer)
             }
             // The client has cancelled, and accepts no stream that could end without an answer.
             Some(ReplyPart::Nothing) if !self.accepts.events => {
-                respond::empty(StatusCode::ACCEPTED)
+                http_response::empty(StatusCode::ACCEPTED)
             }
             first => {
                 match self.accepts.resumption.then(|| resumable_reply::permit(&self.edge)).flatten()
@@ -160,7 +160,7 @@ impl RequestReply {
                 ReplyPart::Nothing => None,
             }
         });
-        respond::event_stream(pieces)
+        http_response::event_stream(pieces)
     }
 
     /// Encodes an event and returns its first chunk.
@@ -251,7 +251,7 @@ async fn advance(
             Stage::Handling(outcome) => match outcome.await {
                 RequestOutcome::Answer(answer) => {
                     let account = Some(running.session().holder().account);
-                    return ReplyPart::Answer(match budget::counted(account, answer) {
+                    return ReplyPart::Answer(match memory_budget::counted(account, answer) {
                         Ok(answer) => answer.into(),
                         Err(exhausted) => {
                             let error = exhausted.to_rpc().for_era(running.session().era());

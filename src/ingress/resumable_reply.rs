@@ -14,9 +14,8 @@ use futures_util::stream;
 use tokio::{sync::OwnedSemaphorePermit, time};
 
 use super::{
-    IngressContext, Response,
+    IngressContext, Response, http_response,
     reply::{ReplyPart, RequestReply},
-    respond,
 };
 use crate::{
     config::defaults,
@@ -46,7 +45,7 @@ pub(super) fn send_remainder(edge: Arc<IngressContext>, rest: StreamRemainder) -
     let position = rest.position().to_string();
     let first = sse::encode_priming(&position, Some(defaults::RESUME_AFTER));
     let reading = Reading { edge, rest, first: Some(first) };
-    respond::event_stream(stream::unfold(reading, |mut reading| async move {
+    http_response::event_stream(stream::unfold(reading, |mut reading| async move {
         reading.next().await.map(|piece| (piece, reading))
     }))
 }

@@ -7,11 +7,12 @@ use hyper::{Method, Request, StatusCode, body::Incoming};
 use serde_json::json;
 
 use super::{
-    IngressContext, Response, bearer, control_rpc, cors, error::IngressError, legacy, legacy_sse,
-    origin, respond,
+    IngressContext, Response, authentication, control_rpc, cors, error::IngressError,
+    http_response, legacy, legacy_sse, origin,
 };
 use crate::{
-    peer::ConnectedClient, share::EvictablePermit, telemetry::liveness::StuckLoop, view::View,
+    fair_share::EvictablePermit, peer_process::ConnectedClient, telemetry::liveness::StuckLoop,
+    view::View,
 };
 
 /// Answers an HTTP request from `caller` that arrived at `address` on the connection of `permit`.
@@ -57,10 +58,10 @@ async fn dispatch(
     if is_preflight {
         return Ok(cors::preflight(request.headers()));
     }
-    if let Some(token) = edge.token.get().filter(|_| !bearer::is_open(&request)) {
-        if let Err(denied) = bearer::check(request.headers(), &token) {
+    if let Some(token) = edge.token.get().filter(|_| !authentication::is_open(&request)) {
+        if let Err(denied) = authentication::check(request.headers(), &token) {
             // Boxed, to keep the future of admitted requests small.
-            return Err(Box::pin(bearer::refuse(&edge, denied, &caller, request)).await);
+            return Err(Box::pin(authentication::refuse(&edge, denied, &caller, request)).await);
         }
         caller = caller.with_token(token.fingerprint());
     }
@@ -73,7 +74,7 @@ async fn dispatch(
         "/healthz" => return probe(&request, || health(&edge)),
         "/readyz" => return probe(&request, || readiness(&edge)),
         "/status" => {
-            return probe(&request, || respond::json(StatusCode::OK, &edge.board.status()));
+            return probe(&request, || http_response::json(StatusCode::OK, &edge.board.status()));
         }
         // Boxed, to keep the future of other requests small.
         control_rpc::PATH => return Box::pin(control_rpc::respond(&edge, caller, request)).await,
@@ -131,11 +132,11 @@ fn health(edge: &IngressContext) -> Response {
         "ok": stuck.is_empty(), "name": "metamcp", "version": env!("CARGO_PKG_VERSION"),
         "uptime_ms": uptime_ms, "stuck": stuck,
     });
-    respond::json(status, &report)
+    http_response::json(status, &report)
 }
 
 fn readiness(edge: &IngressContext) -> Response {
     let readiness = edge.board.readiness();
     let status = if readiness.ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    respond::json(status, &readiness)
+    http_response::json(status, &readiness)
 }

@@ -16,13 +16,13 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    IngressContext, batch::BatchReplies, concurrent::ConcurrentRequests,
-    modern::listen::ListenRequest, write_timeout::WriteTimeout,
+    IngressContext, batch::BatchReplies, concurrent_requests::ConcurrentRequests,
+    modern::subscription_stream::ListenRequest, write_timeout::WriteTimeout,
 };
 use crate::{
-    budget::MeteredLines,
+    capacity_holder::Holder,
     config::defaults,
-    holder::Holder,
+    memory_budget::MeteredLines,
     protocol::{ByteChunks, Message},
     session::{self, OutboxReader, Session},
     unsent_messages::UnsentMessages,

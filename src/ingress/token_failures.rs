@@ -14,12 +14,12 @@ use std::{
 use tokio::time::Instant;
 
 use crate::{
+    capacity_holder::Account,
     config::defaults::{
         WRONG_TOKEN_LOG_LINES_MAX, WRONG_TOKEN_LOG_PAUSE, WRONG_TOKEN_PATIENCE, WRONG_TOKEN_PAUSE,
         WRONG_TOKEN_SOURCES_MAX, WRONG_TOKENS_BURST,
     },
-    holder::Account,
-    peer::{ClientSocket, ConnectedClient},
+    peer_process::{ClientSocket, ConnectedClient},
 };
 
 /// The source of a wrong token.

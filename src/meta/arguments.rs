@@ -7,13 +7,13 @@
 
 mod error;
 mod field_reader;
-mod word_arguments;
+mod keyword_arguments;
 
 use std::time::Duration;
 
 pub use error::ArgumentError;
 use field_reader::FieldReader;
-pub use word_arguments::{BackendKind, DetailLevel};
+pub use keyword_arguments::{BackendKind, DetailLevel};
 
 use super::{
     definitions::MetaTool,

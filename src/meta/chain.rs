@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 use super::{
     arguments::StepArguments,
     backend::MetaBackend,
+    call_outcome::ToolOutcome,
     definitions::MetaTool,
     error::{ErrorCode, ErrorObject},
-    outcome::ToolOutcome,
     progress::ProgressReport,
     result_document,
     tool_id::{RequestedTool, ToolId},

@@ -7,21 +7,21 @@
 //! since a call needs them. Schemas and whole definitions stay, too: they are requested as the
 //! server wrote them.
 
-mod collapse;
 mod examples;
+mod schema_collapse;
 mod schema_path;
 
 use serde_json::{Map, Value, json};
 
-pub use collapse::{collapsed, common_depth, fitted_schema};
 pub use examples::{ArgumentExample, examples};
+pub use schema_collapse::{collapsed, common_depth, fitted_schema};
 pub use schema_path::part_of;
 
 use super::{
     arguments::DetailLevel,
+    call_warnings::{ToolWarning, warnings},
     result_document,
     tool_id::ToolId,
-    warnings::{ToolWarning, warnings},
 };
 use crate::{
     config::defaults::{

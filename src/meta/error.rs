@@ -4,8 +4,8 @@
 //! can react. It is given as text and as an object. Its code is one of a few; `details` has the
 //! rest.
 
-mod call;
-mod rpc;
+mod failed_call;
+mod operator_error;
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use serde_json::{Map, Value, json};
 
 use super::{
     backend::BACKEND_KIND,
+    call_warnings::ToolWarning,
     definitions::MetaTool,
     result_document,
     tool_id::{ToolId, ToolIdError},
-    warnings::ToolWarning,
 };
 use crate::{
     compute_pool::ComputeError,

@@ -16,39 +16,39 @@
 
 pub mod arguments;
 pub mod backend;
+pub mod call_outcome;
+pub mod call_warnings;
 pub mod chain;
 pub mod cursor;
 pub mod definitions;
 pub mod describe;
 pub mod error;
 pub mod field_selection;
-mod fingerprint;
-mod json_kind;
-pub mod outcome;
+mod json_digest;
+mod json_type;
 pub mod preview;
 pub mod progress;
 pub mod result_cache;
 pub mod result_document;
 pub mod tool_id;
 pub mod validation;
-pub mod warnings;
 
 pub use arguments::{ArgumentError, MetaArguments};
 pub use backend::MetaBackend;
+pub use call_outcome::ToolOutcome;
+pub use call_warnings::{ToolWarning, warnings};
 pub use chain::ToolChain;
 pub use cursor::{CursorError, CursorScope};
 pub use definitions::{MetaTool, MetaToolSet};
 pub use describe::DescribedTool;
 pub use error::{ErrorCode, ErrorObject};
 pub use field_selection::FieldSelection;
-pub use outcome::ToolOutcome;
 pub use preview::ResultPreview;
 pub use progress::{ProgressReport, ToolProgress};
 pub use result_cache::ResultCache;
 pub use result_document::ResultDocument;
 pub use tool_id::{RequestedTool, ToolId};
 pub use validation::{ArgumentVerdict, SchemaCache};
-pub use warnings::{ToolWarning, warnings};
 
 #[cfg(test)]
 mod tests;

@@ -16,7 +16,7 @@ use super::{
     result_document::{DocumentOffset, ResultDocument},
     tool_id::ToolId,
 };
-use crate::budget::MemoryReservation;
+use crate::memory_budget::MemoryReservation;
 
 /// The length of a key, in bytes: that of a random UUID.
 pub const WORD_BYTES: usize = 16;

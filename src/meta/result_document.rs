@@ -6,7 +6,7 @@ use std::hash::RandomState;
 
 use serde_json::json;
 
-use super::fingerprint::JsonFingerprint;
+use super::json_digest::JsonFingerprint;
 use crate::{
     protocol::{
         ObjectMembers,

@@ -9,7 +9,7 @@ use super::{
     chain::{ChainIncludes, StepResult},
     *,
 };
-use crate::holder::Account;
+use crate::capacity_holder::Account;
 
 fn id() -> ToolId {
     ToolId::new("git", "log")
@@ -108,7 +108,7 @@ fn so_is_a_preview_and_each_page_of_the_rest() {
     let mut results = ResultCache::new(bounds);
     let next = preview.next().expect("more");
     let document = preview.document().clone();
-    let memory = crate::budget::MemoryReservation::default();
+    let memory = crate::memory_budget::MemoryReservation::default();
     let mut cursor = results.keep([7; 16], &id(), (document, memory), next, Duration::ZERO);
     let mut n_pages = 0;
     assert_told(MetaTool::RunTool, &preview.to_result(&id(), MetaTool::RunTool, cursor.as_deref()));

@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use crate::{config::defaults, name::QUALIFIER, redact};
+use crate::{config::defaults, redact, server_name::QUALIFIER};
 
 /// The separator of the ids that metamcp returns.
 pub const SEPARATOR: &str = "/";

@@ -28,12 +28,12 @@ use super::{
     tool_id::ToolId,
 };
 use crate::{
+    capacity_holder::Account,
     compute_pool::StopFlag,
     config::defaults::{
         CHECK_STEPS_INLINE_MAX, CHECK_STEPS_MAX, COMPILE_STEP_BYTES, COMPILE_STEPS_MAX,
         INLINE_BYTES_MAX, SCHEMA_BYTES_MAX, VALIDATORS_BYTES_MAX, VALIDATORS_MAX,
     },
-    holder::Account,
 };
 
 /// The result of a check.

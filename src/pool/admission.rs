@@ -1,6 +1,6 @@
 //! Permits for connections: their holders, the queue for them, and evictions.
 //!
-//! Drives [`super::permits`] and [`super::idle`]: one admission for all servers together, and one
+//! Drives [`super::permits`] and [`super::idle_connections`]: one admission for all servers together, and one
 //! for each server that declares a maximum number of connections for its clients.
 
 use std::{
@@ -19,12 +19,12 @@ use tokio::{
 };
 
 use super::{
-    idle::IdleConnection,
-    lifecycle::LifecycleState,
+    connection_lifecycle::LifecycleState,
+    idle_connections::IdleConnection,
     permits::{PermitLimits, PermitQueue, PermitReply},
     status::{PoolStatus, ServerConnections},
 };
-use crate::{config, holder::Holder, name::ServerName, share::QueueTicket};
+use crate::{capacity_holder::Holder, config, fair_share::QueueTicket, server_name::ServerName};
 
 mod eviction;
 

@@ -10,11 +10,11 @@ use tokio::time::Instant;
 
 use crate::{
     breaker::{Breaker, BreakerChange, BreakerIncident, BreakerSnapshot, BreakerTicket},
+    capacity_holder::Holder,
     config,
     error_report::chain,
-    fault::Fault,
-    holder::Holder,
-    name::ServerName,
+    fault_class::Fault,
+    server_name::ServerName,
 };
 
 /// One server's breaker. It belongs to the server and outlives every connection.

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use super::status::ServerConnections;
-use crate::{connection::ConnectError, error_report::chain, fault::Fault, name::ServerName};
+use crate::{
+    connection::ConnectError, error_report::chain, fault_class::Fault, server_name::ServerName,
+};
 
 /// The reason why a slot offers no connection.
 #[derive(Clone, Debug, thiserror::Error)]

@@ -21,10 +21,10 @@ use super::{
     supervisor::{ConnectionClaim, ServerContext, Supervisor},
 };
 use crate::{
+    capacity_holder::Holder,
     config::defaults,
     connection::{Connection, ConnectionOwner},
-    holder::Holder,
-    share::{Admission, AdmissionPermit},
+    fair_share::{Admission, AdmissionPermit},
 };
 
 /// The connections of a server that serves one request at a time on each connection.

@@ -14,18 +14,18 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     config::{self, Config, ServerConfig, SharingMode, StartPolicy, defaults, diff::ServerDiff},
     connection::{Dialer, SessionOwner},
-    name::ServerName,
     protocol::Era,
+    server_name::ServerName,
 };
 
 mod admission;
 mod breaker_gate;
+mod connection_lifecycle;
 mod desired_state;
 mod error;
 mod exclusive;
-mod finished_tasks;
-mod idle;
-mod lifecycle;
+mod idle_connections;
+mod immediate_task_results;
 mod one_shot;
 mod per_session;
 mod permits;
@@ -36,10 +36,10 @@ mod tool_hints;
 
 use admission::PermitAdmission;
 pub use breaker_gate::{BreakerGate, BreakerOpen, GatePass};
+pub use connection_lifecycle::LifecycleState;
 pub use desired_state::ClientDemand;
 pub use error::SlotError;
-pub use finished_tasks::{FinishedTask, FinishedTasks};
-pub use lifecycle::LifecycleState;
+pub use immediate_task_results::{FinishedTask, FinishedTasks};
 pub use one_shot::OneShotClient;
 pub use slot::{ConnectionLease, ServerSlot};
 pub use status::{PoolStatus, ServerConnections, SlotStatus};

@@ -16,8 +16,8 @@ use std::{collections::BTreeMap, time::Duration};
 use tokio::time::Instant;
 
 use crate::{
-    holder::{Account, Holder},
-    share::{FairQueue, QueueTicket},
+    capacity_holder::{Account, Holder},
+    fair_share::{FairQueue, QueueTicket},
 };
 
 /// The number of permits.
@@ -153,7 +153,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::holder::AccountMember;
+    use crate::capacity_holder::AccountMember;
 
     const ONE: Holder = Holder { account: Account::User(1), member: AccountMember::Whole };
     const OTHER: Holder = Holder { account: Account::User(2), member: AccountMember::Whole };

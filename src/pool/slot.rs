@@ -16,17 +16,17 @@ use super::{
     breaker_gate::BreakerGate,
     desired_state::ClientDemand,
     exclusive::ExclusivePool,
-    finished_tasks::FinishedTasks,
+    immediate_task_results::FinishedTasks,
     per_session::PerSessionPool,
     supervisor::{ServerContext, Supervisor, SupervisorStatus},
     tool_hints::ToolHints,
 };
 use crate::{
+    capacity_holder::Holder,
     config::{self, LifecycleConfig, ServerConfig, SharingMode, StartPolicy, defaults},
     connection::{ConnectionOwner, ConnectionTraffic, Dialer, ListRevisions, SessionOwner},
-    holder::Holder,
-    name::ServerName,
     protocol::task::TaskCapability,
+    server_name::ServerName,
 };
 
 mod connection_lease;

@@ -4,9 +4,10 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::lifecycle::LifecycleState;
+use super::connection_lifecycle::LifecycleState;
 use crate::{
-    breaker::BreakerSnapshot, config::StartPolicy, connection::ConnectionTraffic, name::ServerName,
+    breaker::BreakerSnapshot, config::StartPolicy, connection::ConnectionTraffic,
+    server_name::ServerName,
 };
 
 /// The status of one server.

@@ -11,12 +11,12 @@ use tokio::{
 
 use super::*;
 use crate::{
+    capacity_holder::Holder,
     config::{self, LifecycleConfig, SharingMode},
     connection::{
         Announcement,
         in_process::{InProcessLauncher, InProcessServer, ServerBehaviour, declared},
     },
-    holder::Holder,
 };
 
 const MS: Duration = Duration::from_millis(1);

@@ -15,7 +15,7 @@ use super::{
     byte_chunks::ByteChunks,
     nesting_depth::{self, DEPTH_MAX},
     payloads::method,
-    span::Span,
+    value_span::Span,
 };
 
 mod params;

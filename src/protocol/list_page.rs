@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use super::{
     ObjectMembers, byte_chunks,
-    item_check::{ItemScan, RejectedItem},
     json_array::{LIST_ITEMS_MAX, first_items},
     jsonrpc,
+    malformed_items::{ItemScan, RejectedItem},
     payloads::method,
 };
 
@@ -85,7 +85,7 @@ impl ListKind {
 
     /// Returns whether items are identified by a name that must be unique over all servers.
     ///
-    /// Resources are identified by URI, which metamcp never changes, except as in [`super::apps`].
+    /// Resources are identified by URI, which metamcp never changes, except as in [`super::mcp_apps`].
     pub fn is_named(self) -> bool {
         matches!(self, Self::Tools | Self::Prompts)
     }

@@ -2,16 +2,16 @@
 //!
 //! All functions are pure: bytes in, bytes out. This module knows no transport, clock or server.
 
-pub mod apps;
 pub mod batch;
 pub mod byte_chunks;
 pub mod capability;
 pub mod client_meta;
-pub mod item_check;
 pub mod json_array;
 pub mod jsonrpc;
 pub mod list_page;
 pub mod logging_level;
+pub mod malformed_items;
+pub mod mcp_apps;
 pub mod ndjson;
 pub mod nesting_depth;
 pub mod object_members;
@@ -19,9 +19,9 @@ pub mod parameter_headers;
 pub mod payloads;
 pub mod rpc_error;
 mod server_profile;
-mod span;
 pub mod sse;
 pub mod task;
+mod value_span;
 pub mod version;
 
 pub use batch::{Batch, BatchError};

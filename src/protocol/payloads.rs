@@ -122,7 +122,7 @@ pub fn implementation_text() -> &'static str {
 
 /// All client capabilities that a server can use.
 ///
-/// Source: MCP 2025-11-25, "Client features", and [`super::apps`].
+/// Source: MCP 2025-11-25, "Client features", and [`super::mcp_apps`].
 pub const CLIENT_CAPABILITIES: &str = r#"{"roots":{"listChanged":true},"sampling":{},"elicitation":{"form":{},"url":{}},"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["text/html;profile=mcp-app"]}}}"#;
 
 /// Returns the parameters of the `initialize` that metamcp sends to a server. `capabilities` are

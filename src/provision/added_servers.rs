@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use crate::{
     config::{Config, diff::ServerDiff},
-    name::ServerName,
+    server_name::ServerName,
 };
 
 /// The configuration file, and the servers that were added.

@@ -17,8 +17,8 @@ use super::{
 use crate::{
     catalog::{Catalog, CatalogSnapshot},
     config::{Config, ProvisionConfig, Provisionable, defaults},
-    name::ServerName,
     search::{AnalyzedServer, RankingStrategy, SearchIndex, SearchQuery, Thesaurus, ToolPosition},
+    server_name::ServerName,
 };
 
 /// The servers that may be added, with their search index.

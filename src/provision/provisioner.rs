@@ -20,10 +20,10 @@ use crate::{
     config::{Config, defaults, diff::ServerDiff},
     connection::ConnectionLimits,
     error_report::chain,
-    name::ServerName,
     pool::{Pool, ServerSlot},
     protocol::list_page::ListItem,
     redact::sanitize,
+    server_name::ServerName,
     session::SessionRegistry,
 };
 

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use crate::{
     catalog::Listing,
     config::defaults,
-    name::ServerName,
     protocol::list_page::ListItem,
     search::{AnalyzedServer, RankingStrategy, SearchIndex, SearchQuery, Thesaurus},
+    server_name::ServerName,
 };
 
 /// The tools that servers had in an earlier run, with their search index.

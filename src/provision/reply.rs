@@ -11,9 +11,9 @@ use serde::Serialize;
 
 use crate::{
     config::defaults,
-    name::ServerName,
     protocol::{ObjectMembers, list_page::ListItem},
     redact::{cut, sanitize},
+    server_name::ServerName,
 };
 
 /// The reply to a provisioning request.

@@ -11,7 +11,7 @@ use std::{
 };
 
 use super::analyzed_server::AnalyzedTool;
-use crate::name::QUALIFIER;
+use crate::server_name::QUALIFIER;
 
 /// The longest query that may be a name, in bytes: two names of the longest kind that clients
 /// accept, and a separator.

@@ -8,8 +8,8 @@ use std::{
 
 use super::{ServerScope, Session, SessionRegistry, SessionScope};
 use crate::{
+    capacity_holder::Holder,
     connection::SessionOwner,
-    holder::Holder,
     pool::{OneShotClient, ServerSlot},
     protocol::LoggingLevel,
 };

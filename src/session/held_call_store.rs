@@ -20,8 +20,8 @@ use crate::{
     call::{CallError, Exchange, InputRefusal},
     connection::ServerRequest,
     era::{self, InputRequired, TranslationError},
-    name::ServerName,
     protocol::{Message, jsonrpc::MessagePart},
+    server_name::ServerName,
 };
 
 /// The key of the question. There is only one at a time.

@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use crate::{config::defaults, name::ServerName};
+use crate::{config::defaults, server_name::ServerName};
 
 /// The digest that identifies a repeated request.
 pub(super) type RequestDigest = [u8; 32];

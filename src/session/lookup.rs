@@ -9,9 +9,9 @@ use tokio::time::Instant;
 
 use super::{ServerScope, Session, SessionRegistry, SessionScope, SessionTicket};
 use crate::{
+    capacity_holder::Holder,
     config::{SessionMode, defaults},
     connection::SessionOwner,
-    holder::Holder,
     protocol::version,
 };
 

@@ -25,21 +25,21 @@ use bytes::Bytes;
 use tokio::time::Instant;
 
 use crate::{
+    capacity_holder::{AccountMember, Holder},
     connection::SessionOwner,
     era::ClientEra,
-    holder::{AccountMember, Holder},
-    name::ServerName,
     pool::ClientDemand,
     protocol::{
-        Era, LoggingLevel, Message, apps, client_meta::ClientMeta, jsonrpc::MessagePart,
-        list_page::ListKind, payloads::method, task,
+        Era, LoggingLevel, Message, client_meta::ClientMeta, jsonrpc::MessagePart,
+        list_page::ListKind, mcp_apps, payloads::method, task,
     },
+    server_name::ServerName,
 };
 
 mod answer_backlog;
-mod ask;
+mod client_demand;
 mod cold_start;
-mod debounce;
+mod debouncer;
 mod ended_sessions;
 mod ephemeral;
 mod held_call_store;
@@ -49,14 +49,14 @@ mod outbox;
 mod registry;
 mod resumable_stream;
 mod running_requests;
-mod scope;
+mod server_questions;
 mod server_removal;
+mod session_id;
+mod session_kind;
 pub mod signing_key;
-mod ticket;
-mod watch;
 
-use ask::PendingServerRequest;
-pub use debounce::Debounce;
+pub use client_demand::WatchRefusal;
+pub use debouncer::Debounce;
 pub use ephemeral::EphemeralSession;
 pub use held_call_store::ResumeOutcome;
 pub use lookup::SessionLookupError;
@@ -65,10 +65,10 @@ pub use outbox::{EventId, OutboxItem, OutboxReader};
 pub use registry::{SessionRegistry, sleep_until};
 pub use resumable_stream::{ResumableStream, StreamRemainder};
 pub use running_requests::RunningRequest;
-use scope::SessionScope;
+use server_questions::PendingServerRequest;
+pub use session_id::{SessionSigner, SessionTicket};
+use session_kind::SessionScope;
 pub use signing_key::state_directory;
-pub use ticket::{SessionSigner, SessionTicket};
-pub use watch::WatchRefusal;
 
 /// The servers that a session covers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -303,7 +303,7 @@ impl Session {
     fn as_listed(&self, notice: &Notice) -> Option<Bytes> {
         let Notice::Updated(server, uri) = notice else { return None };
         let listed =
-            apps::exposed(server.as_str(), uri).filter(|_| self.scope == ServerScope::Every)?;
+            mcp_apps::exposed(server.as_str(), uri).filter(|_| self.scope == ServerScope::Every)?;
         let params = serde_json::json!({ "uri": listed }).to_string();
         Some(Message::notification(method::RESOURCE_UPDATED, Some(&params)).bytes().clone())
     }

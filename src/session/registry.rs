@@ -22,12 +22,12 @@ use super::{
     ended_sessions::EndedSessions, held_call_store::HeldCallStore,
 };
 use crate::{
-    budget::{self, ReclaimableMemory},
     config::{self, SessionConfig, SessionMode, defaults},
     connection::{Announcement, SessionOwner, SideMessage},
-    name::ServerName,
+    memory_budget::{self, ReclaimableMemory},
     pool::Pool,
     protocol::{Message, list_page::ListKind},
+    server_name::ServerName,
 };
 
 /// The notices to send at the end of their window, each once.
@@ -78,7 +78,7 @@ impl SessionRegistry {
             n_passing: AtomicUsize::new(0),
         });
         let comfort: Weak<Self> = Arc::downgrade(&sessions);
-        budget::global().register_reclaimable(comfort);
+        memory_budget::global().register_reclaimable(comfort);
         sessions
     }
 

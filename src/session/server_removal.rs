@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{PendingServerRequest, ServerScope, Session, SessionRegistry};
-use crate::name::ServerName;
+use crate::server_name::ServerName;
 
 impl SessionRegistry {
     /// Releases the state that clients have for `servers`, which are no longer declared. On a

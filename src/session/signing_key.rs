@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::ticket::SessionSigner;
+use super::session_id::SessionSigner;
 use crate::{
     config::{SecretValue, SessionConfig, SessionMode, defaults, secret::SecretError},
     error_report::chain,

@@ -10,7 +10,7 @@ use tokio::{
 };
 
 use super::{ServerState, StatusBoard};
-use crate::{child::memory, config::defaults, name::ServerName};
+use crate::{child::memory_usage, config::defaults, server_name::ServerName};
 
 /// Memory in use, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -87,12 +87,12 @@ impl StatusBoard {
 
 fn measure(homes: &[MemoryOwner], until: Instant) -> Measured {
     let roots: Vec<u32> = homes.iter().flat_map(|home| &home.pids).copied().collect();
-    let trees = memory::of_trees(&roots, until);
+    let trees = memory_usage::of_trees(&roots, until);
     let of = |home: &MemoryOwner| {
         let trees = home.pids.iter().filter_map(|pid| trees.get(pid).copied());
-        let unit = home.unit.as_deref().and_then(|unit| memory::of_unit(unit, until));
+        let unit = home.unit.as_deref().and_then(|unit| memory_usage::of_unit(unit, until));
         let all: Vec<u64> = trees.chain(unit).collect();
         (!all.is_empty()).then(|| (home.server.clone(), all.iter().sum()))
     };
-    Measured { own: memory::own_memory(), servers: homes.iter().filter_map(of).collect() }
+    Measured { own: memory_usage::own_memory(), servers: homes.iter().filter_map(of).collect() }
 }

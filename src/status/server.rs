@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 use super::{StatusBoard, camel, memory::MemoryOwner};
 use crate::{
     config::{self, LifecycleConfig, SecretValue, ServerConfig, StartPolicy, TransportConfig},
-    name::ServerName,
     pool::{LifecycleState, ServerSlot, SlotStatus},
+    server_name::ServerName,
 };
 
 /// The state of one server, for operators.

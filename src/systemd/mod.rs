@@ -2,7 +2,7 @@
 //!
 //! Without a manager, there are no inherited sockets, and notifications are discarded.
 
-pub mod capabilities;
-pub mod listen;
+pub mod inherited_sockets;
 pub mod notify;
+pub mod privilege_drop;
 pub mod unit;

@@ -16,8 +16,8 @@ use uuid::Uuid;
 use super::{TaskEnd, TaskEvent, TaskFiles, TaskLimits, TaskRecord, TaskStatus, TaskStore};
 use crate::{
     call::CallError,
+    capacity_holder::Holder,
     config::defaults,
-    holder::Holder,
     pool::ServerSlot,
     protocol::{Message, list_page::ListItem},
     view::Views,

@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, time::Duration};
 use serde_json::Value;
 
 use super::{TaskOutcome, TaskRecord, TaskStatus, UpstreamTask};
-use crate::{budget::MemoryReservation, protocol::task};
+use crate::{memory_budget::MemoryReservation, protocol::task};
 
 /// The limits on known calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,10 +14,10 @@ use super::{
 use crate::{
     backoff::Backoff,
     call::{CallError, Exchange},
+    capacity_holder::Holder,
     config::{TransportConfig, defaults},
     connection::{CallEvent as Came, ConnectionLimits, SideMessage},
     error_report::chain,
-    holder::Holder,
     pool::ConnectionLease,
     protocol::{
         Message, ObjectMembers, RpcError,

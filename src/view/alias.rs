@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{
     config::defaults::EXPOSED_NAME_MAX,
-    name::{QUALIFIER, ServerName},
+    server_name::{QUALIFIER, ServerName},
 };
 
 /// The number of bytes of the hash in an alias, each as two hexadecimal digits. Two items with the
@@ -101,7 +101,7 @@ mod tests {
             let exposed = exposed(&server, &item);
             prop_assert!(exposed.len() <= EXPOSED_NAME_MAX, "{}", exposed);
             prop_assert!(exposed.bytes().all(is_plain), "{}", exposed);
-            let (found, rest) = crate::name::split_qualified(&exposed).expect("both");
+            let (found, rest) = crate::server_name::split_qualified(&exposed).expect("both");
             prop_assert_eq!(&found, &server);
             prop_assert!(rest == item || may_be_alias(rest), "{}", exposed);
         }

@@ -6,12 +6,11 @@ use serde_json::Value;
 
 use super::{Views, meta::MetaState};
 use crate::{
-    budget,
+    capacity_holder::{Account, Holder},
     compute_pool::StopFlag,
     config::defaults,
     connection::ConnectionLimits,
-    era,
-    holder::{Account, Holder},
+    era, memory_budget,
     meta::{
         ArgumentVerdict, ErrorObject, SchemaCache, ToolId,
         validation::{ArgumentProblem, UncheckedArguments},
@@ -96,7 +95,10 @@ pub(super) fn check_in_pool(
     args: &str,
     stop: &StopFlag,
 ) -> ArgumentVerdict {
-    match budget::reserve(Some(account), tree_bytes(args) + validators.bytes_to_compile(schema)) {
+    match memory_budget::reserve(
+        Some(account),
+        tree_bytes(args) + validators.bytes_to_compile(schema),
+    ) {
         Ok(_memory) => validators.check(account, schema, args, Some(stop)),
         Err(_) => ArgumentVerdict::Unchecked(UncheckedArguments::TooCostly),
     }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     RequestOutcome, Views, alias, answer,
-    apps::AppPageRead,
+    app_pages::AppPageRead,
     completion_reference::{self, CompletionReference},
     merge::MergedList,
     missing, own_profile, shown,
@@ -15,7 +15,6 @@ use crate::{
     call::{CallContinuation, CallError},
     config::defaults,
     era,
-    name::{self, QUALIFIER},
     pool::ServerSlot,
     protocol::{
         Message,
@@ -24,6 +23,7 @@ use crate::{
         list_page::ListKind,
         payloads::{self, method},
     },
+    server_name::{self, QUALIFIER},
     session::Session,
     similar_names::nearest,
 };
@@ -178,7 +178,7 @@ impl Views {
         list: ListKind,
         qualified: &str,
     ) -> Result<(Arc<ServerSlot>, String), CallError> {
-        let Some((server, item)) = name::split_qualified(qualified) else {
+        let Some((server, item)) = server_name::split_qualified(qualified) else {
             // A page calls the tools of its server by their own names.
             let slot = match list {
                 ListKind::Tools => Box::pin(self.slot_of_page_calling(session, qualified)).await,

@@ -8,17 +8,17 @@ use serde_json::{Value, json};
 use super::Views;
 use crate::{
     call::CallError,
+    capacity_holder::Holder,
     catalog::{CatalogSnapshot, KnownServer, UnreadServer},
     config::defaults,
-    holder::Holder,
     meta::{ToolId, describe::DescribedTool},
-    name::ServerName,
     protocol::{RpcError, list_page::ListItem},
     redact,
     search::{
         RankingStrategy, RelevanceTerms, ScoreExplanation, SearchHit, SearchPattern, SearchQuery,
         ToolPosition,
     },
+    server_name::ServerName,
 };
 
 /// A search for tools.

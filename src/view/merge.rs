@@ -11,11 +11,11 @@ use sha2::{Digest as _, Sha256};
 use super::alias;
 use crate::{
     catalog::{Listing, NameCollision},
-    name::ServerName,
     protocol::{
-        apps,
         list_page::{ListItem, ListKind},
+        mcp_apps,
     },
+    server_name::ServerName,
 };
 
 /// A merged list.
@@ -47,7 +47,7 @@ impl Placed<'_> {
     fn renamed(&self, name: &str) -> Bytes {
         let item = self.item.renamed(name);
         let text = str::from_utf8(&item).unwrap_or_default();
-        apps::with_exposed_page(self.server.as_str(), text).map_or(item, Bytes::from)
+        mcp_apps::with_exposed_page(self.server.as_str(), text).map_or(item, Bytes::from)
     }
 
     /// Returns whether another item may have the same name. URIs may; names start with the
@@ -69,12 +69,12 @@ impl<'a> MergedList<'a> {
         let mut taken: HashMap<String, usize> = HashMap::new();
         for (server, listing) in listings {
             for item in listing.iter() {
-                if !shows_pages && apps::is_app_only(item.json()) {
+                if !shows_pages && mcp_apps::is_app_only(item.json()) {
                     continue;
                 }
                 let name = match list.is_named() {
                     true => Some(alias::exposed(server, &item.key)),
-                    false => apps::exposed(server.as_str(), &item.key),
+                    false => mcp_apps::exposed(server.as_str(), &item.key),
                 };
                 let is_alias = name.as_ref().is_some_and(|name| *name != server.qualify(&item.key));
                 let placed = Placed { server, item, name, is_alias };

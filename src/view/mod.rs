@@ -13,12 +13,11 @@ use tokio::{sync::mpsc, time};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    budget,
     call::{self, CallContinuation, CallError, Exchange},
     catalog::Catalog,
     config::{Config, RootView, defaults, diff::ServerDiff},
     connection::{Announcement, ConnectionLimits, SessionOwner},
-    name::ServerName,
+    memory_budget,
     pool::{OneShotClient, Pool, ServerSlot},
     protocol::{
         LoggingLevel, Message,
@@ -28,12 +27,13 @@ use crate::{
     },
     provision::Provisioner,
     redact,
+    server_name::ServerName,
     session::{ResumeOutcome, ServerScope, Session, SessionRegistry, WatchRefusal},
     similar_names::nearest,
 };
 
 pub mod alias;
-mod apps;
+mod app_pages;
 mod checked_call;
 mod completion_reference;
 mod direct;
@@ -125,7 +125,7 @@ impl Views {
         let (config, onlooker) = (ArcSwap::new(config), SessionOwner::observer());
         let desk = Arc::<meta::MetaState>::default();
         let comfort: Weak<meta::MetaState> = Arc::downgrade(&desk);
-        budget::global().register_reclaimable(comfort);
+        memory_budget::global().register_reclaimable(comfort);
         Self { pool, sessions, catalog, provisioner, config, onlooker, desk }
     }
 

@@ -11,17 +11,18 @@ use crate::{
     config::defaults,
     connection::{ConnectionLimits, SessionOwner},
     era::{self, client_subscription::SubscriptionFilter},
-    name::{self, ServerName},
     pool::{ClientDemand, OneShotClient, ServerSlot},
     protocol::{
-        Era, LoggingLevel, Message, apps,
+        Era, LoggingLevel, Message,
         client_meta::SERVER_INFO,
         jsonrpc::MessagePart,
+        mcp_apps,
         parameter_headers::HeaderParameter,
         payloads::{self, ServerProfile, method},
         task::TaskCapability,
         version,
     },
+    server_name::{self, ServerName},
     session::{EphemeralSession, ServerScope, Session},
 };
 
@@ -158,7 +159,7 @@ impl Views {
                 slot.map(|slot| slot.hints().mirrored(|known| known == tool)).unwrap_or_default()
             }
             View::Direct => {
-                let slot = name::split_qualified(&tool)
+                let slot = server_name::split_qualified(&tool)
                     .and_then(|(server, _)| self.pool.slot(server.as_str()));
                 let Some(slot) = slot else { return Vec::new() };
                 slot.hints().mirrored(|known| alias::exposed(slot.name(), known) == tool)
@@ -200,7 +201,7 @@ impl Views {
             let watched = self.watch_uris(listener, slot, uris).await.into_iter();
             // The client knows a page by the URI that is listed.
             let listed = |own: String| match view {
-                View::Direct => apps::exposed(slot.name().as_str(), &own).unwrap_or(own),
+                View::Direct => mcp_apps::exposed(slot.name().as_str(), &own).unwrap_or(own),
                 View::Meta | View::Passthrough { .. } => own,
             };
             watched.map(listed).collect::<Vec<_>>()

@@ -16,13 +16,12 @@ use tokio::sync::mpsc;
 use super::{Views, checked_call::inner_call, resolve_tool::ResolvedTool, shown};
 use crate::{
     call::{CallError, Exchange},
+    capacity_holder::Holder,
     catalog::Listing,
     compute_pool::StopFlag,
     config::defaults,
     connection::{CallEvent, ConnectionLimits, SideMessage},
-    holder::Holder,
     meta::{ArgumentVerdict, RequestedTool, ToolId},
-    name::ServerName,
     pool::{OneShotClient, ServerSlot},
     protocol::{
         Message, ObjectMembers, RpcError,
@@ -32,6 +31,7 @@ use crate::{
         rpc_error::{INTERNAL_ERROR, INVALID_PARAMS, RESOURCE_NOT_FOUND},
     },
     redact,
+    server_name::ServerName,
     session::{ServerScope, Session},
     similar_names::nearest,
 };

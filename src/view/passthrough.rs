@@ -11,7 +11,6 @@ use crate::{
     config::defaults,
     connection::ConnectionLimits,
     era,
-    name::ServerName,
     pool::{OneShotClient, ServerSlot},
     protocol::{
         Message,
@@ -20,6 +19,7 @@ use crate::{
         payloads::{ServerProfile, method},
         task::{PREFIX, TaskCapability},
     },
+    server_name::ServerName,
     session::Session,
 };
 

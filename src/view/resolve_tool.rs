@@ -7,9 +7,9 @@ use crate::{
     catalog::{CatalogSnapshot, KnownServer},
     connection::{ConnectionLimits, SessionOwner},
     meta::{ErrorObject, RequestedTool, ToolId},
-    name::ServerName,
     pool::ServerSlot,
     protocol::list_page::{ListItem, ListKind},
+    server_name::ServerName,
     similar_names::nearest,
 };
 

@@ -8,11 +8,10 @@ use tokio::time::{Instant, timeout};
 use super::{RequestOutcome, Views};
 use crate::{
     call::{self, CallError, Exchange},
+    capacity_holder::Holder,
     config::defaults,
     connection::ConnectionLimits,
     era,
-    holder::Holder,
-    name::ServerName,
     pool::{ConnectionLease, FinishedTask, OneShotClient, ServerSlot},
     protocol::{
         Era, Message,
@@ -20,6 +19,7 @@ use crate::{
         list_page::{ListItem, ListKind},
         task::{self, TaskCapability},
     },
+    server_name::ServerName,
     session::{ServerScope, Session},
 };
 

@@ -18,7 +18,7 @@ fn figures() -> [score::Figures; 3] {
 }
 
 #[test]
-fn meaning_finds_more_than_words_and_words_more_than_letters() {
+fn hybrid_ranking_scores_above_bm25_and_bm25_above_keyword() {
     let [keyword, bm25, hybrid] = figures();
 
     for (better, worse) in [(hybrid, bm25), (bm25, keyword)] {
@@ -28,7 +28,7 @@ fn meaning_finds_more_than_words_and_words_more_than_letters() {
 }
 
 #[test]
-fn the_golden_set_is_ranked_as_well_as_it_was() {
+fn the_scores_of_the_golden_set_do_not_regress() {
     let [_, bm25, hybrid] = figures();
 
     assert!(bm25.recall[2] >= 0.25 && bm25.gain >= 0.21, "{bm25}");

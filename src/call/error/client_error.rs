@@ -340,7 +340,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::name::ServerName;
+    use crate::server_name::ServerName;
 
     #[test]
     fn a_client_is_told_which_capability_it_takes() {

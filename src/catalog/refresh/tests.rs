@@ -328,8 +328,11 @@ async fn a_list_read_on_connecting_does_not_change_the_failure_count_of_its_serv
     let failures = |rig: &Rig| rig.slot("a").gate().snapshot().failures;
     rig.server("a").kill();
     settle().await;
-    let permit =
-        rig.slot("a").gate().admit(crate::holder::Holder::SERVICE).expect("it is not left alone");
+    let permit = rig
+        .slot("a")
+        .gate()
+        .admit(crate::capacity_holder::Holder::SERVICE)
+        .expect("it is not left alone");
     let error = crate::connection::RequestFailure::Unresponsive;
     permit.failed(error.fault(), None, &error);
     assert_eq!(failures(&rig), 1);

@@ -5,7 +5,7 @@ use regex::Regex;
 
 use super::*;
 use crate::config::{
-    keys::{KEYS, ValueKind},
+    key_paths::{KEYS, ValueKind},
     load::parsed_or_not,
 };
 

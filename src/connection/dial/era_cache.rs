@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use super::server_version::ServerVersion;
 use crate::{
     config::{EraChoice, defaults},
-    name::ServerName,
+    server_name::ServerName,
 };
 
 /// The requests that open a connection, in their order.

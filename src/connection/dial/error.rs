@@ -8,9 +8,9 @@ use crate::{
     child::{LaunchError, StdioServerKind},
     config::{defaults, secret::SecretError},
     connection::RequestFailure,
-    fault::Fault,
-    name::ServerName,
+    fault_class::Fault,
     protocol::payloads::{ServerProfileError, method},
+    server_name::ServerName,
 };
 
 /// The reason why a server could not be connected.

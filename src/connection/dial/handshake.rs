@@ -21,9 +21,9 @@ use super::{
     era_cache::{EraFinding, LegacyEvidence, OpeningOrder},
 };
 use crate::{
+    capacity_holder::Holder,
     config::defaults,
     era::{ClientEra, introduce},
-    holder::Holder,
     protocol::{
         Message, RpcError,
         jsonrpc::MessagePart,

@@ -17,15 +17,15 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    Announcement, Connection, ConnectionOwner, Link, http, keepalive_driver, listening, stdio,
+    Announcement, Connection, ConnectionOwner, Link, http, keepalive_driver, stdio, subscription,
 };
 use crate::{
     backoff::Backoff,
     child::{ChildProgram, HostLauncher, LaunchSite, Launcher, UnitServer},
     config::{EraChoice, LifecycleConfig, SecretValue, ServerConfig, TransportConfig, defaults},
     error_report::chain,
-    name::ServerName,
     redact::Redactor,
+    server_name::ServerName,
 };
 
 mod era_cache;
@@ -112,7 +112,7 @@ impl Dialer {
                     ));
                     // A connection for a single answer has no clients to notify of lists.
                     let tells_lists = declared.lifecycle != LifecycleConfig::Ephemeral;
-                    self.tasks.spawn(listening::run(Arc::clone(&connection), tells_lists));
+                    self.tasks.spawn(subscription::run(Arc::clone(&connection), tells_lists));
                     return Ok(connection);
                 }
                 Err(error) => error,

@@ -11,9 +11,9 @@ use tokio::time;
 
 use super::{
     Connection, RequestFailure,
+    endpoint::{HttpUpstream, is_event_stream},
     http_pool::ResponseBody,
     stream::{MeteredEvents, read_shared},
-    upstream::{HttpUpstream, is_event_stream},
 };
 use crate::{config::defaults, protocol::sse::SseItem};
 

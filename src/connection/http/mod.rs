@@ -2,7 +2,7 @@
 //!
 //! Over streamable HTTP, the answer is JSON or an event stream. A stream that breaks off may
 //! continue in another one ([`stream`]). One more stream carries messages that belong to no request
-//! ([`listen`]). An upstream of protocol version 2024-11-05 has one stream for everything
+//! ([`notice_stream`]). An upstream of protocol version 2024-11-05 has one stream for everything
 //! ([`legacy_sse`]).
 //!
 //! Every request carries the session that the upstream created for the one `initialize`, so the
@@ -31,19 +31,19 @@ use crate::{
     },
 };
 
+mod endpoint;
 mod http_pool;
 mod legacy_sse;
-mod listen;
+mod notice_stream;
 mod parameter_headers;
 mod stateless;
 mod stream;
-mod upstream;
 
+pub(super) use endpoint::HttpUpstream;
 use http_pool::ResponseBody;
 pub(super) use legacy_sse::{ForeignEndpoint, LegacyEndpoint, open};
 pub(super) use parameter_headers::ParameterHeaders;
 pub(super) use stream::ReopenAttempts;
-pub(super) use upstream::HttpUpstream;
 
 /// The sending end of a link.
 #[derive(Debug)]
@@ -197,13 +197,13 @@ impl HttpLink {
         let status = answer.status();
         match self.answers {
             Answers::Elsewhere if status.is_success() => {
-                upstream::finish(answer.into_body()).await;
+                endpoint::finish(answer.into_body()).await;
                 return Ok(());
             }
             Answers::Elsewhere => {}
             Answers::There => self.upstream.pin(&answer),
         }
-        if upstream::is_event_stream(&answer) {
+        if endpoint::is_event_stream(&answer) {
             // Boxed: an answer that is not a stream need not reserve space.
             let events = stream::MeteredEvents::new(account, holds);
             return Box::pin(self.follow(connection, id, answer.into_body(), inbox, events)).await;
@@ -211,7 +211,7 @@ impl HttpLink {
         let mut body = answer.into_body();
         let body = tokio::select! {
             biased;
-            whole = upstream::read_whole(&mut body, account, holds) => whole?,
+            whole = endpoint::read_whole(&mut body, account, holds) => whole?,
             // An unwanted answer takes no memory.
             () = inbox.closed() => return self.drained(connection, id, status, body).await,
         };
@@ -231,10 +231,10 @@ impl HttpLink {
                 Ok(())
             }
             Err(ParseError::TooDeep { .. }) => Err(RequestFailure::AnswerTooDeep),
-            _ if self.has_session() && upstream::is_session_lost(status, &body) => {
+            _ if self.has_session() && endpoint::is_session_lost(status, &body) => {
                 Err(RequestFailure::SessionLost(status))
             }
-            _ => Err(upstream::no_message(connection, status, &body)),
+            _ => Err(endpoint::no_message(connection, status, &body)),
         }
     }
 
@@ -246,9 +246,9 @@ impl HttpLink {
         status: StatusCode,
         body: ResponseBody,
     ) -> Result<(), RequestFailure> {
-        match upstream::drained(body).await {
+        match endpoint::drained(body).await {
             Ok(_) if status.is_success() => connection.drained(id),
-            Ok(body) if self.has_session() && upstream::is_session_lost(status, &body) => {
+            Ok(body) if self.has_session() && endpoint::is_session_lost(status, &body) => {
                 return Err(RequestFailure::SessionLost(status));
             }
             Ok(_) | Err(_) => connection.forget(id),

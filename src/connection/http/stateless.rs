@@ -7,10 +7,9 @@ use hyper::{Response, StatusCode};
 use tokio::time;
 
 use super::{
-    Connection, HttpLink, Inbox, OutgoingPost, RequestFailure,
+    Connection, HttpLink, Inbox, OutgoingPost, RequestFailure, endpoint,
     http_pool::ResponseBody,
     stream::{self, MeteredEvents},
-    upstream,
 };
 use crate::{
     compute_pool::read_in_place,
@@ -42,17 +41,17 @@ impl HttpLink {
             let answer = self.upstream.post_stateless(frame.clone(), &repeated).await?;
             self.note_stray_session(connection, &answer);
             let status = answer.status();
-            if upstream::is_event_stream(&answer) {
+            if endpoint::is_event_stream(&answer) {
                 let mut events = MeteredEvents::new(account, frame.len());
                 return read(connection, *id, answer.into_body(), inbox, &mut events).await;
             }
-            let body = upstream::read_whole(&mut answer.into_body(), account, frame.len()).await?;
+            let body = endpoint::read_whole(&mut answer.into_body(), account, frame.len()).await?;
             let Some(message) = answer_to(*id, status, &body)? else {
                 let is_modern = connection.era() == Era::Modern;
                 return Err(if is_modern && may_be_legacy(status) {
                     RequestFailure::EraLost(status)
                 } else {
-                    upstream::no_message(connection, status, &body)
+                    endpoint::no_message(connection, status, &body)
                 });
             };
             let error = message.part(MessagePart::Error).unwrap_or_default();

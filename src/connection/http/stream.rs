@@ -6,13 +6,13 @@ use http_body_util::BodyExt as _;
 use hyper::StatusCode;
 use tokio::{task, time};
 
-use super::{Connection, HttpLink, Inbox, RequestFailure, http_pool::ResponseBody, upstream};
+use super::{Connection, HttpLink, Inbox, RequestFailure, endpoint, http_pool::ResponseBody};
 use crate::{
     backoff::Backoff,
-    budget::{MemoryExhausted, MemoryReservation},
+    capacity_holder::Account,
     config::defaults,
     error_report::chain,
-    holder::Account,
+    memory_budget::{MemoryExhausted, MemoryReservation},
     protocol::{
         ndjson::OversizedLine,
         sse::{SseDecoder, SseItem},
@@ -65,7 +65,7 @@ impl HttpLink {
         while let Some(pause) = attempts.next(events.retry()) {
             time::sleep(pause).await;
             match self.upstream.listen(events.last_id()).await {
-                Ok(answer) if upstream::is_event_stream(&answer) => return Ok(answer.into_body()),
+                Ok(answer) if endpoint::is_event_stream(&answer) => return Ok(answer.into_body()),
                 Ok(answer) if is_transient(answer.status()) => {}
                 Ok(answer) => {
                     let status = answer.status();

@@ -2,13 +2,13 @@ use tokio::time::Instant;
 
 use super::*;
 use crate::{
+    capacity_holder::Holder,
     connection::{
         CallEvent, ConnectError, Connection, ConnectionLimits, ConnectionOwner, ReconnectWindow,
         RequestFailure, SessionOwner, SideMessage,
     },
-    holder::Holder,
-    name::ServerName,
     protocol::{Message, jsonrpc::MessagePart},
+    server_name::ServerName,
 };
 
 const LIMITS: ConnectionLimits =

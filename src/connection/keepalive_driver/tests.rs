@@ -10,8 +10,8 @@ use crate::{
         ConnectionLimits, ConnectionOwner, ReconnectWindow,
         in_process::{InProcessLauncher, InProcessServer, declared},
     },
-    name::ServerName,
     protocol::Message,
+    server_name::ServerName,
 };
 
 const KEPT: LifecycleConfig = LifecycleConfig::KeepAlive { idle_timeout: None };

@@ -4,8 +4,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
+    capacity_holder::{Account, AccountMember},
     config::defaults,
-    holder::{Account, AccountMember},
     protocol::{Message, jsonrpc::MessagePart},
 };
 

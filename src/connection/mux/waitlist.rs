@@ -11,9 +11,9 @@
 //! ```
 
 use crate::{
+    capacity_holder::Holder,
     config::defaults,
-    holder::Holder,
-    share::{FairQueue, QueueTicket},
+    fair_share::{FairQueue, QueueTicket},
 };
 
 /// A request that can be queued.

@@ -18,7 +18,7 @@ use super::*;
 use crate::{
     config::SecretValue,
     error_report::chain,
-    web::test_site::{RecordedRequest, TestSite, page},
+    http_client::test_site::{RecordedRequest, TestSite, page},
 };
 
 const KEY: &str = "sk-0123456789";
@@ -334,7 +334,14 @@ async fn an_endpoint_that_is_always_late_is_left_alone_and_told_once() {
         assert_eq!(embedder.query(query).await, None);
     }
     let now = embedder.shared.epoch.elapsed();
-    assert!(embedder.shared.state().breaker.admit(crate::holder::Holder::SERVICE, now).is_err());
+    assert!(
+        embedder
+            .shared
+            .state()
+            .breaker
+            .admit(crate::capacity_holder::Holder::SERVICE, now)
+            .is_err()
+    );
     assert_eq!(embedder.query("d").await, None);
     let text = log.text();
     assert_eq!(text.matches("WARN").count(), 1, "{text}");

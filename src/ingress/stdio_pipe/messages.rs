@@ -8,17 +8,17 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Service, Source};
 use crate::{
-    budget::MeteredLine,
     compute_pool::read_in_place,
     config::defaults,
     era::client_subscription::SubscriptionFilter,
     ingress::{
-        concurrent,
+        concurrent_requests,
         error::{IngressError, quoted_input},
         legacy,
-        modern::{self, listen::ListenRequest},
+        modern::{self, subscription_stream::ListenRequest},
         reply::AcceptedForms,
     },
+    memory_budget::MeteredLine,
     protocol::{
         Batch, Era, Message, MessageKind, RpcError,
         client_meta::{ClientMeta, version_of},
@@ -149,10 +149,10 @@ impl Service {
         self.running.push(reply);
     }
 
-    pub(super) fn answered(&mut self, next: concurrent::ConcurrentEvent) {
+    pub(super) fn answered(&mut self, next: concurrent_requests::ConcurrentEvent) {
         match next {
-            concurrent::ConcurrentEvent::Aside(message) => self.unsent.push(message),
-            concurrent::ConcurrentEvent::Answer { id, message } => {
+            concurrent_requests::ConcurrentEvent::Aside(message) => self.unsent.push(message),
+            concurrent_requests::ConcurrentEvent::Answer { id, message } => {
                 self.forget(&id);
                 self.unsent.push(message);
             }

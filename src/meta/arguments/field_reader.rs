@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use super::error::ArgumentError;
 use crate::{
     config::defaults,
-    meta::{definitions::MetaTool, json_kind::kind_of},
+    meta::{definitions::MetaTool, json_type::kind_of},
     protocol::{ObjectMembers, json_array::first_items},
     redact,
     similar_names::nearest,

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::holder::Account;
+use crate::capacity_holder::Account;
 
 const DEFINITION: &str = r##"{"name":"log","title":"Log","description":"Shows the commits\nof a branch. Newest first.","inputSchema":{"type":"object","properties":{"branch":{"type":"string"},"limit":{"type":"integer","default":10,"minimum":1},"order":{"enum":["new","old"]},"paths":{"type":"array","items":{"type":"string"}},"author":{"$ref":"#/$defs/author"},"since":{"type":["string","null"]}},"required":["branch","author","paths"],"$defs":{"author":{"type":"object","properties":{"email":{"type":"string","examples":["a@b.c"]},"name":{"type":"string"}},"required":["email"]}}},"annotations":{"readOnlyHint":true,"openWorldHint":false},"x":1e400}"##;
 

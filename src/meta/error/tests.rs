@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::{call::CallError, connection::RequestFailure, name::ServerName};
+use crate::{call::CallError, connection::RequestFailure, server_name::ServerName};
 
 fn git() -> ServerName {
     ServerName::new("git").expect("a name")

@@ -7,7 +7,7 @@ use std::{
 
 use crate::{
     config::defaults::{FIELD_PATHS_DEPTH_MAX, FIELD_PATHS_SHOWN_MAX, SUGGESTION_BYTES_MAX},
-    meta::{outcome, result_document},
+    meta::{call_outcome, result_document},
     protocol::{
         ObjectMembers,
         json_array::{RESULT_BLOCKS_MAX, first_items},
@@ -26,7 +26,7 @@ pub(super) fn with_paths(result: &str) -> Option<String> {
         return None;
     }
     let content = members.get("content").unwrap_or("[]");
-    let texts = outcome::texts(content);
+    let texts = call_outcome::texts(content);
     let structured = members.get("structuredContent");
     let is_json = |text: &String| text.trim_start().starts_with(['{', '[']);
     let texts = texts.iter().filter(|text| is_json(text)).map(String::as_str);

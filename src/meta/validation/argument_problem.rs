@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::step_budget::spend;
 use crate::{
     config::defaults::{PROBLEMS_MAX, QUOTE_BYTES_MAX, SUGGESTION_BYTES_MAX},
-    meta::json_kind::kind_of,
+    meta::json_type::kind_of,
     redact,
     similar_names::{self, nearest},
 };

@@ -18,13 +18,13 @@ use super::{
     step_budget::{CheckStopped, run_with, spend},
 };
 use crate::{
+    capacity_holder::Account,
     compute_pool::StopFlag,
     config::defaults::{
         CHECK_STEPS_INLINE_MAX, COMPILE_STEP_BYTES, COMPILE_STEPS_MAX, COSTLY_ACCOUNTS_MAX,
         PATTERN_BACKTRACKS_MAX, PATTERN_COMPILED_BYTES_MAX, PATTERN_STATE_BYTES,
         PATTERN_STATES_BYTES_MAX, PROBLEMS_MAX, QUOTE_BYTES_MAX,
     },
-    holder::Account,
     redact,
 };
 

@@ -6,8 +6,8 @@ use tokio::time::{self, Instant};
 
 use super::{
     super::{
-        idle::{self, IdleConnection},
-        lifecycle::LifecycleState,
+        connection_lifecycle::LifecycleState,
+        idle_connections::{self, IdleConnection},
     },
     Books, Evictable, PermitAdmission, Sitting,
 };
@@ -46,7 +46,9 @@ impl PermitAdmission {
                 books.min
             };
             let Look { idle, n_busy, n_closed } = self.look();
-            let Some((number, guest)) = idle::evicted(idle, n_busy, min) else { return };
+            let Some((number, guest)) = idle_connections::evicted(idle, n_busy, min) else {
+                return;
+            };
             // Mark it before it closes, so that a concurrent call does not evict another one.
             match self.books().tell_to_go(number, n_closed) {
                 Told::Goes => {}
@@ -71,7 +73,8 @@ impl PermitAdmission {
             let woken = self.woken.notified();
             self.sweeps_at_ms.store(u64::MAX, Ordering::Relaxed);
             let Look { idle, n_busy, .. } = self.look();
-            let (over, next) = idle::expired(idle, n_busy, self.books().min, Instant::now());
+            let (over, next) =
+                idle_connections::expired(idle, n_busy, self.books().min, Instant::now());
             for (number, guest) in over {
                 if guest.put_away(false) {
                     self.mark(number, true);

@@ -3,7 +3,7 @@
 use tokio::task::yield_now;
 
 use super::{
-    super::idle::{EvictionCost, IdleLimit},
+    super::idle_connections::{EvictionCost, IdleLimit},
     *,
 };
 

@@ -6,8 +6,8 @@ use tokio::time::Instant;
 
 use super::{Connections, ServerSlot};
 use crate::{
+    capacity_holder::Holder,
     connection::{Connection, SessionOwner},
-    holder::Holder,
     pool::{SlotError, exclusive::Checkout, supervisor::ConnectionClaim},
 };
 

@@ -6,13 +6,13 @@ use tokio::time::Instant;
 
 use super::{ConnectionClaim, KeeperState, ServerContext, Supervisor};
 use crate::{
+    capacity_holder::Holder,
     config::defaults,
     connection::{ConnectError, Connection, ReconnectWindow, RequestFailure},
     error_report::chain,
-    holder::Holder,
     pool::{
         admission::ConnectionPermit,
-        lifecycle::{ConnectionLifecycle, LifecycleState},
+        connection_lifecycle::{ConnectionLifecycle, LifecycleState},
     },
     single_flight::FlightWaiter,
 };

@@ -28,26 +28,26 @@ use tokio_util::sync::CancellationToken;
 use super::{
     admission::{ConnectionPermit, Evictable, PermitAdmission},
     breaker_gate::BreakerGate,
+    connection_lifecycle::{ConnectionLifecycle, IllegalTransition, LifecycleState},
     desired_state::DesiredState,
-    idle::{EvictionCost, IdleConnection, IdleLimit},
-    lifecycle::{ConnectionLifecycle, IllegalTransition, LifecycleState},
+    idle_connections::{EvictionCost, IdleConnection, IdleLimit},
 };
 use crate::{
     backoff::Backoff,
+    capacity_holder::Holder,
     config::{LifecycleConfig, ServerConfig, defaults},
     connection::{Connection, ConnectionOwner, Dialer, ListRevisions},
-    holder::Holder,
-    name::ServerName,
+    server_name::ServerName,
     single_flight::SingleFlight,
 };
 
-mod claim;
 mod connect;
+mod lease_queue;
 mod reconcile;
 mod reconnect;
 
-pub(super) use claim::ConnectionClaim;
 use connect::ConnectOutcome;
+pub(super) use lease_queue::ConnectionClaim;
 
 /// The context that all supervisors of one server share.
 #[derive(Clone, Debug)]

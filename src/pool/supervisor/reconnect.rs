@@ -11,9 +11,9 @@ use super::{KeeperState, Supervisor};
 use crate::{
     backoff::Backoff,
     breaker::BreakerIncident,
+    capacity_holder::Holder,
     config::defaults,
     connection::ConnectionOwner,
-    holder::Holder,
     pool::{breaker_gate::BreakerOpen, error::SlotError},
 };
 

@@ -9,14 +9,14 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::*;
 use crate::{
+    capacity_holder::Holder,
     catalog::DiskCache,
     config::{SessionConfig, load::parsed},
     connection::in_process::{InProcessLauncher, InProcessServer, ServerBehaviour},
-    holder::Holder,
+    http_client::test_site::{TestSite, page},
     protocol::payloads::method,
     provision::{ExistingServer, ListedServer},
     session::{OutboxItem, ServerScope, SessionSigner},
-    web::test_site::{TestSite, page},
 };
 
 const LIMITS: ConnectionLimits =

@@ -15,7 +15,7 @@ use tokio::{sync::Semaphore, time::Instant};
 use crate::{
     config::{self, defaults},
     error_report::chain,
-    web::{WebClient, WebError, WebLimits},
+    http_client::{WebClient, WebError, WebLimits},
 };
 
 mod registry_page;

@@ -10,7 +10,7 @@ use hyper::{Response, Uri};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::web::test_site::{RecordedRequest, TestSite, page};
+use crate::http_client::test_site::{RecordedRequest, TestSite, page};
 
 fn registry(url: Uri, ttl: Duration) -> RegistryClient {
     RegistryClient::new(&config::RegistryConfig { url, ttl })

@@ -3,9 +3,9 @@ use tokio_util::task::TaskTracker;
 
 use super::*;
 use crate::{
+    capacity_holder::{Account, AccountMember},
     config::{Config, SessionConfig},
     connection::Dialer,
-    holder::{Account, AccountMember},
     pool::Pool,
     protocol::LoggingLevel,
     session::SessionSigner,

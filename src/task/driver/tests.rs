@@ -4,10 +4,10 @@ use tokio::{sync::mpsc, task::JoinSet};
 
 use super::*;
 use crate::{
+    capacity_holder::Holder,
     catalog::{Catalog, DiskCache as Cache},
     config::{SessionConfig, load::parsed},
     connection::in_process::InProcessLauncher,
-    holder::Holder,
     pool::Pool,
     protocol::payloads::method,
     provision::Provisioner,

@@ -14,8 +14,8 @@ use super::{
 };
 use crate::{
     call::{AttemptOutcome, CallContinuation, CallError, Exchange, NextAction},
+    capacity_holder::Account,
     compute_pool::{ComputeError, StopFlag},
-    holder::Account,
     meta::{
         self, ErrorCode, ErrorObject, RequestedTool,
         arguments::StepArguments,

@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use super::{MetaRefusal, MetaReply};
 use crate::{
+    capacity_holder::Holder,
     catalog::KnownServer,
     config::defaults,
-    holder::Holder,
     meta::{
         CursorError, CursorScope, ErrorObject, ToolId,
         arguments::{DiscoverArguments, PageArguments},

@@ -16,7 +16,6 @@ use crate::{
         chain::ChainIncludes,
         definitions,
     },
-    name::ServerName,
     protocol::{
         Message, RpcError,
         jsonrpc::MessagePart,
@@ -26,6 +25,7 @@ use crate::{
         rpc_error::INVALID_PARAMS,
     },
     provision, redact,
+    server_name::ServerName,
     session::Session,
 };
 

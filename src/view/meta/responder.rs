@@ -204,7 +204,7 @@ impl MetaResponder {
         let ran = serde_json::to_string(&ran).expect("our own values have string keys");
         // Content other than text is passed on unchanged.
         let mut blocks = vec![result_document::text_block(&ran)];
-        blocks.extend(meta::outcome::other_blocks(result));
+        blocks.extend(meta::call_outcome::other_blocks(result));
         Ok(format!(r#"{{"content":[{}],"structuredContent":{ran}}}"#, blocks.join(",")))
     }
 

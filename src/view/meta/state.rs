@@ -10,10 +10,10 @@ use std::{
 use tokio::time::Instant;
 
 use crate::{
-    budget::{self, ReclaimableMemory},
+    capacity_holder::Holder,
     compute_pool::{ComputeError, ComputePool, StopFlag},
     config::defaults,
-    holder::Holder,
+    memory_budget::{self, ReclaimableMemory},
     meta::{
         MetaTool, ToolId,
         cursor::CursorError,
@@ -76,7 +76,7 @@ impl MetaState {
             // Unguessable, since it gives access to the result of another client.
             getrandom::fill(&mut word).ok()?;
             // Reserved before the lock: freeing memory for it takes the lock, too.
-            let memory = budget::reserve(None, preview.document().bytes()).ok()?;
+            let memory = memory_budget::reserve(None, preview.document().bytes()).ok()?;
             let document = preview.document().clone();
             self.results().keep(word, id, (document, memory), next, self.now())
         });

@@ -2,7 +2,7 @@
 
 mod files;
 mod messages;
-mod words;
+mod client_values;
 
 /// A fuzz target, which panics if an invariant is violated.
 pub(crate) type Target = fn(&[u8]);
@@ -12,15 +12,15 @@ pub(crate) const ALL: [(&str, Target); 13] = [
     ("catalog", files::catalog),
     ("configuration", files::configuration),
     ("control", messages::control),
-    ("cursor", words::cursor),
+    ("cursor", client_values::cursor),
     ("envelope", messages::envelope),
-    ("fields", words::fields),
+    ("fields", client_values::fields),
     ("framing", messages::framing),
     ("import", files::import),
-    ("page", words::page),
+    ("page", client_values::page),
     ("registry", files::registry),
-    ("schema", words::schema),
-    ("session", words::session),
+    ("schema", client_values::schema),
+    ("session", client_values::session),
     ("task", files::task),
 ];
 

@@ -1,0 +1,45 @@
+//! Cached tools of servers that are not in use: found by provisioning, shown to no client.
+
+use std::sync::Arc;
+
+use tokio::time;
+
+use super::{Catalog, Listing, digest::CatalogDigest};
+use crate::{
+    config::{ServerConfig, defaults},
+    protocol::list_page::ListKind,
+    server_name::ServerName,
+};
+
+impl Catalog {
+    /// Returns the tools that servers had in an earlier run, from the disk: for each server in
+    /// `declared` that has any, its position and its tools. Returns nothing if the disk takes
+    /// longer than [`defaults::CACHE_READ_PATIENCE`]. Cancel safe: nothing is kept.
+    pub async fn remembered(
+        &self,
+        declared: Vec<(ServerName, Arc<ServerConfig>)>,
+    ) -> Vec<(usize, Listing)> {
+        if declared.is_empty() || self.store.directory().is_none() {
+            return Vec::new();
+        }
+        let store = Arc::clone(&self.store);
+        let reading = self.tasks.spawn_blocking(move || {
+            let read = |(at, (name, server)): (usize, (ServerName, Arc<ServerConfig>))| {
+                let known = store.read(&name, CatalogDigest::of_declaration(&server))?;
+                Some((at, known.listing(ListKind::Tools)?))
+            };
+            declared.into_iter().enumerate().filter_map(read).collect()
+        });
+        match time::timeout(defaults::CACHE_READ_PATIENCE, reading).await {
+            Ok(Ok(found)) => found,
+            Ok(Err(error)) => {
+                tracing::error!(%error, "cached lists of waiting servers not read");
+                Vec::new()
+            }
+            Err(_) => {
+                tracing::warn!("cached lists of waiting servers are late: found without them");
+                Vec::new()
+            }
+        }
+    }
+}

@@ -1,0 +1,450 @@
+//! The reasons why a request got no answer from its server.
+
+use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
+
+use hyper::StatusCode;
+
+use crate::{
+    child::{ChildExit, ErrorOutput, StdioServerKind},
+    config::defaults,
+    fault_class::Fault,
+    memory_budget::{MEMORY_EXHAUSTED, MemoryExhausted},
+    protocol::nesting_depth::DEPTH_MAX,
+};
+
+/// The reason why a request got no answer from its server.
+///
+/// Cheap to clone: when a link goes down, each waiter receives it.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum RequestFailure {
+    /// The stdio server ended.
+    #[error("the server's {kind} {exit}{}", quote(.kind, .output))]
+    Exited {
+        /// The kind of server.
+        kind: StdioServerKind,
+        /// Its exit status, if it is known.
+        exit: ChildExit,
+        /// Its output on standard error, or the end of its journal.
+        output: ErrorOutput,
+    },
+    /// The stdio server closed one of its pipes and kept running: metamcp ended it.
+    #[error("the server's {kind} closed its {pipe} {}{}", and_then(*.exit), quote(.kind, .output))]
+    HungUp {
+        /// The kind of server.
+        kind: StdioServerKind,
+        /// The pipe that it closed.
+        pipe: TransportKind,
+        /// Its exit status afterwards, if it is known.
+        exit: ChildExit,
+        /// Its output on standard error.
+        output: ErrorOutput,
+    },
+    /// metamcp closed the connection: a stop, or a reload that changed the server.
+    #[error("the connection was closed by a stop or reload")]
+    Closed,
+    /// The connection ended just before the request was sent.
+    #[error("the connection ended before the request was sent")]
+    Gone,
+    /// The upstream cannot be reached.
+    #[error("the upstream cannot be reached: {0}")]
+    Connect(Arc<str>),
+    /// The upstream does not know the session of metamcp any more.
+    #[error("the upstream has forgotten our session (HTTP {0})")]
+    SessionLost(StatusCode),
+    /// The upstream does not speak the protocol version of the request any more.
+    #[error("the upstream does not speak the version of our requests any more (HTTP {0})")]
+    EraLost(StatusCode),
+    /// The server does not answer pings.
+    #[error("the server does not answer pings")]
+    Unresponsive,
+    /// The upstream's answer is not a JSON-RPC response.
+    #[error("the upstream answered HTTP {status}{}", about(.body))]
+    Status {
+        /// The HTTP status.
+        status: StatusCode,
+        /// The beginning of the body.
+        body: Arc<str>,
+    },
+    /// The answer broke off.
+    #[error("the upstream's answer broke off: {0}")]
+    BrokenOff(Arc<str>),
+    /// The answer is larger than metamcp accepts.
+    #[error(
+        "the answer of {length} bytes is larger than the {} bytes that are accepted",
+        defaults::MESSAGE_BYTES_MAX
+    )]
+    Oversized {
+        /// Its length in bytes, or the length of the part that was read.
+        length: usize,
+    },
+    /// The answer is nested deeper than metamcp accepts.
+    #[error("the answer is nested deeper than the {DEPTH_MAX} levels that are accepted")]
+    AnswerTooDeep,
+    /// The request is nested deeper than metamcp sends.
+    #[error("the request is nested deeper than the {DEPTH_MAX} levels that a server is sent")]
+    TooDeep,
+    /// The answer did not come in time.
+    #[error("no answer within {}", spoken(*.after))]
+    Timeout {
+        /// The time that was waited.
+        after: Duration,
+    },
+    /// The connection was not made in time; the request was not sent.
+    #[error("the server was not connected within {}", spoken(*.after))]
+    NotInTime {
+        /// The time that was waited.
+        after: Duration,
+    },
+    /// The client does not read the messages that come before the answer.
+    #[error("the client does not read: more came for it than may wait")]
+    Overrun,
+    /// The memory budget has no room for the answer.
+    #[error("the answer was not kept: {0}")]
+    NoMemory(MemoryExhausted),
+    /// The connection has as many requests in flight as it may have.
+    #[error(
+        "as many requests are in flight as one connection may have ({}), and the turn of this one did not come",
+        defaults::IN_FLIGHT_MAX
+    )]
+    Saturated,
+}
+
+/// A pipe to a stdio server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TransportKind {
+    /// Its standard input.
+    Input,
+    /// Its standard output.
+    Output,
+}
+
+impl fmt::Display for TransportKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Input => "standard input",
+            Self::Output => "standard output",
+        })
+    }
+}
+
+/// Formats a duration for people, to the millisecond.
+fn spoken(time: Duration) -> String {
+    let millis = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    match millis {
+        0..1000 => format!("{millis} ms"),
+        _ => format!("{} s", Duration::from_millis(millis).as_secs_f64()),
+    }
+}
+
+/// Describes the end of a server that had hung up: mostly a signal of metamcp.
+fn and_then(exit: ChildExit) -> String {
+    match exit {
+        ChildExit::Status(status) if status.code().is_some() => format!("and then {exit}"),
+        ChildExit::Status(_) | ChildExit::Unknown => "and was ended".to_owned(),
+        ChildExit::Pending => "and has not ended yet".to_owned(),
+    }
+}
+
+fn quote(kind: &StdioServerKind, output: &ErrorOutput) -> String {
+    let told = output.quoted();
+    match kind {
+        _ if told.is_empty() => String::new(),
+        StdioServerKind::Process if output.is_of_start => {
+            format!(", at its start it wrote `{told}`")
+        }
+        StdioServerKind::Process => format!(", its last words were `{told}`"),
+        StdioServerKind::Unit(_) => format!(", its journal ends with `{told}`"),
+    }
+}
+
+fn about(body: &str) -> String {
+    if body.is_empty() { String::new() } else { format!(": {body}") }
+}
+
+impl RequestFailure {
+    /// Returns the last lines of an ended server that clients may read, oldest first.
+    pub fn last_lines(&self) -> &[String] {
+        match self {
+            Self::Exited { output, .. } | Self::HungUp { output, .. } => &output.lines,
+            Self::Closed
+            | Self::Gone
+            | Self::Connect(_)
+            | Self::SessionLost(_)
+            | Self::EraLost(_)
+            | Self::Unresponsive
+            | Self::Status { .. }
+            | Self::BrokenOff(_)
+            | Self::Oversized { .. }
+            | Self::AnswerTooDeep
+            | Self::TooDeep
+            | Self::Timeout { .. }
+            | Self::NotInTime { .. }
+            | Self::Overrun
+            | Self::NoMemory(_)
+            | Self::Saturated => &[],
+        }
+    }
+
+    /// Returns whether the request was certainly not executed, so that it may be sent again.
+    pub fn is_unexecuted(&self) -> bool {
+        match self {
+            Self::Gone
+            | Self::Connect(_)
+            | Self::SessionLost(_)
+            | Self::EraLost(_)
+            | Self::TooDeep
+            | Self::NotInTime { .. }
+            | Self::Saturated => true,
+            Self::Exited { .. }
+            | Self::HungUp { .. }
+            | Self::Closed
+            | Self::Unresponsive
+            | Self::Status { .. }
+            | Self::BrokenOff(_)
+            | Self::Oversized { .. }
+            | Self::AnswerTooDeep
+            | Self::Overrun
+            | Self::NoMemory(_)
+            | Self::Timeout { .. } => false,
+        }
+    }
+
+    /// Returns whether sending the request again on a new connection is safe and can help.
+    pub fn is_replayable(&self) -> bool {
+        self.is_unexecuted()
+            && !matches!(self, Self::TooDeep | Self::Saturated | Self::NotInTime { .. })
+    }
+
+    /// Returns whether the server was lost during the request, which may have been executed or not.
+    pub fn is_interruption(&self) -> bool {
+        matches!(self, Self::Exited { .. } | Self::HungUp { .. } | Self::BrokenOff(_))
+    }
+
+    /// Returns the kind of failure.
+    pub fn fault(&self) -> Fault {
+        match self {
+            Self::Exited { .. } | Self::HungUp { .. } => Fault::StdioExit,
+            Self::Gone
+            | Self::Connect(_)
+            | Self::Unresponsive
+            | Self::BrokenOff(_)
+            | Self::Timeout { .. }
+            | Self::NotInTime { .. } => Fault::Offline,
+            Self::SessionLost(_) | Self::EraLost(_) => Fault::Http,
+            Self::Status { status, .. } => Fault::of_status(*status),
+            Self::Oversized { .. } | Self::AnswerTooDeep => Fault::Protocol,
+            Self::Closed | Self::TooDeep | Self::Overrun | Self::NoMemory(_) | Self::Saturated => {
+                Fault::Cancelled
+            }
+        }
+    }
+
+    /// Returns whether the cause of this failure ends other requests on the connection too.
+    pub fn is_shared(&self) -> bool {
+        match self {
+            Self::Exited { .. }
+            | Self::HungUp { .. }
+            | Self::Closed
+            | Self::Gone
+            | Self::Connect(_)
+            | Self::SessionLost(_)
+            | Self::EraLost(_)
+            | Self::Unresponsive
+            | Self::BrokenOff(_) => true,
+            Self::Status { .. }
+            | Self::Oversized { .. }
+            | Self::AnswerTooDeep
+            | Self::TooDeep
+            | Self::Timeout { .. }
+            | Self::NotInTime { .. }
+            | Self::Overrun
+            | Self::NoMemory(_)
+            | Self::Saturated => false,
+        }
+    }
+
+    /// Returns the stable code of the failure.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Exited { .. } => "SERVER_EXITED",
+            Self::HungUp { .. } => "SERVER_HUNG_UP",
+            Self::Closed => "SERVER_CLOSED",
+            Self::Gone => "SERVER_GONE",
+            Self::Connect(_) => "SERVER_UNREACHABLE",
+            Self::SessionLost(_) => "SESSION_LOST",
+            Self::EraLost(_) => "ERA_LOST",
+            Self::Unresponsive => "SERVER_UNRESPONSIVE",
+            Self::Status { .. } => "UPSTREAM_STATUS",
+            Self::BrokenOff(_) => "ANSWER_BROKEN_OFF",
+            Self::Oversized { .. } => "ANSWER_TOO_LARGE",
+            Self::AnswerTooDeep => "ANSWER_TOO_DEEP",
+            Self::TooDeep => "TOO_DEEP",
+            Self::Timeout { .. } | Self::NotInTime { .. } => "TIMEOUT",
+            Self::Overrun => "CLIENT_TOO_SLOW",
+            Self::NoMemory(_) => MEMORY_EXHAUSTED,
+            Self::Saturated => "SERVER_SATURATED",
+        }
+    }
+
+    /// Returns the next step for the caller.
+    pub fn hint(&self) -> Cow<'static, str> {
+        let hint = match self {
+            Self::Exited { kind: StdioServerKind::Process, .. } => {
+                "Call again: the server is started anew. Its own log is in the journal under MCP_SERVER."
+            }
+            Self::Exited { kind: StdioServerKind::Unit(name), .. } => {
+                return format!(
+                    "Call again: the server is started anew. Its own log: `journalctl -u '{name}@*'`."
+                )
+                .into();
+            }
+            Self::HungUp { .. } => {
+                "Call again: the server is started anew. It must keep its pipes open for as long as it serves: see its own log."
+            }
+            Self::Closed | Self::Gone => {
+                "The service stops, or no longer has this server: list the tools anew, then call again."
+            }
+            Self::Connect(_) => "Check that the upstream runs and that `url` is its address.",
+            Self::SessionLost(_) => "Call again: a new session is made.",
+            Self::EraLost(_) => {
+                "Call again: it is connected anew, in the version that it speaks now."
+            }
+            Self::Unresponsive => "Call again: the server is connected anew. See its own log.",
+            Self::Status { status, .. } if matches!(status.as_u16(), 401 | 403) => {
+                "Check the credentials in `headers` of this server."
+            }
+            Self::Status { .. } => "Check `url` and the upstream's own log.",
+            Self::BrokenOff(_) => "The call may have been executed: check before you repeat it.",
+            Self::Oversized { .. } => "Ask the tool for less at a time.",
+            Self::AnswerTooDeep => "Ask the tool for a part of it that is nested less.",
+            Self::TooDeep => "Nest less, or send the inner part as a string.",
+            Self::Timeout { .. } => {
+                "The call may still be running: check before you repeat it, or raise `request_timeout`."
+            }
+            Self::NotInTime { .. } => {
+                "Call again: the server is still starting. `start = \"eager\"` has it start with the service."
+            }
+            Self::Overrun => "Read the stream of a request while it runs, or ask for no progress.",
+            Self::NoMemory(_) => {
+                "The call was executed: check before you repeat it. Try later, or ask for less at a time. The operator can raise `service.memory_max`."
+            }
+            Self::Saturated => "Wait for running calls to finish.",
+        };
+        hint.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(code: u16) -> RequestFailure {
+        let status = StatusCode::from_u16(code).expect("a status");
+        RequestFailure::Status { status, body: "".into() }
+    }
+
+    #[test]
+    fn a_time_is_told_as_people_say_it() {
+        for (after, words) in [
+            (Duration::from_nanos(295_452_476), "295 ms"),
+            (Duration::from_secs(60), "60 s"),
+            (Duration::from_nanos(1_500_400_000), "1.5 s"),
+        ] {
+            let told = RequestFailure::Timeout { after }.to_string();
+            assert_eq!(told, format!("no answer within {words}"));
+        }
+    }
+
+    #[test]
+    fn every_failure_is_of_one_kind() {
+        let after = Duration::from_secs(1);
+        let lost = StatusCode::NOT_FOUND;
+        for (failure, fault) in [
+            (RequestFailure::Closed, Fault::Cancelled),
+            (RequestFailure::Gone, Fault::Offline),
+            (RequestFailure::Connect("refused".into()), Fault::Offline),
+            (RequestFailure::SessionLost(lost), Fault::Http),
+            (RequestFailure::Unresponsive, Fault::Offline),
+            (status(401), Fault::Auth),
+            (status(403), Fault::Auth),
+            (status(404), Fault::Http),
+            (status(503), Fault::Http),
+            (status(200), Fault::Other),
+            (RequestFailure::BrokenOff("reset".into()), Fault::Offline),
+            (RequestFailure::Oversized { length: 1 }, Fault::Protocol),
+            (RequestFailure::AnswerTooDeep, Fault::Protocol),
+            (RequestFailure::TooDeep, Fault::Cancelled),
+            (RequestFailure::Timeout { after }, Fault::Offline),
+            (RequestFailure::NotInTime { after }, Fault::Offline),
+            (RequestFailure::Overrun, Fault::Cancelled),
+            (RequestFailure::Saturated, Fault::Cancelled),
+        ] {
+            assert_eq!(failure.fault(), fault, "{failure}");
+        }
+    }
+
+    #[test]
+    fn a_credential_failure_mentioned_only_in_text_is_not_believed() {
+        let page = RequestFailure::Status {
+            status: StatusCode::INTERNAL_SERVER_ERROR,
+            body: "401 Unauthorized: invalid_token".into(),
+        };
+        assert_eq!(page.fault(), Fault::Http);
+        assert_eq!(RequestFailure::BrokenOff("403 forbidden".into()).fault(), Fault::Offline);
+    }
+
+    fn exited(lines: &[String]) -> String {
+        let output = ErrorOutput { lines: lines.to_vec(), is_of_start: false };
+        RequestFailure::Exited { kind: StdioServerKind::Process, exit: ChildExit::Unknown, output }
+            .to_string()
+    }
+
+    #[test]
+    fn the_end_of_what_a_server_wrote_is_quoted_on_one_line() {
+        assert_eq!(exited(&[]), "the server's process ended");
+        let lines = ["Error: no\tlicence", "  at main", "Node.js v20"].map(str::to_owned);
+        assert_eq!(
+            exited(&lines),
+            "the server's process ended, its last words were `Error: no licence | at main | Node.js v20`"
+        );
+    }
+
+    #[test]
+    fn a_server_that_hung_up_is_not_said_to_have_ended_by_our_signal() {
+        use std::{os::unix::process::ExitStatusExt as _, process::ExitStatus};
+        let status = |raw| ChildExit::Status(ExitStatus::from_raw(raw));
+        for (exit, told) in [
+            (status(15), "closed its standard output and was ended"),
+            (status(3 << 8), "closed its standard output and then exited with code 3"),
+            (ChildExit::Unknown, "closed its standard output and was ended"),
+            (ChildExit::Pending, "closed its standard output and has not ended yet"),
+        ] {
+            let failure = RequestFailure::HungUp {
+                kind: StdioServerKind::Process,
+                pipe: TransportKind::Output,
+                exit,
+                output: ErrorOutput { lines: vec!["bye".to_owned()], is_of_start: false },
+            };
+            assert_eq!(
+                failure.to_string(),
+                format!("the server's process {told}, its last words were `bye`")
+            );
+            assert_eq!((failure.fault(), failure.code()), (Fault::StdioExit, "SERVER_HUNG_UP"));
+            assert!(failure.is_shared() && failure.is_interruption() && !failure.is_replayable());
+        }
+    }
+
+    #[test]
+    fn a_unit_failure_quotes_the_end_of_the_journal() {
+        let output = ErrorOutput { lines: vec!["no licence".to_owned()], is_of_start: false };
+        let failure = RequestFailure::Exited {
+            kind: StdioServerKind::Unit("git".into()),
+            exit: ChildExit::Unknown,
+            output,
+        };
+        assert_eq!(
+            failure.to_string(),
+            "the server's unit `git` ended, its journal ends with `no licence`"
+        );
+    }
+}

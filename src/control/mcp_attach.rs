@@ -1,0 +1,117 @@
+//! The method `mcp/attach`: it turns a connection of the control socket into an MCP pipe at a view.
+//!
+//! For clients that speak MCP only over standard input and output, through `metamcp stdio`.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use tokio::{
+    io::AsyncWriteExt as _,
+    net::unix::{OwnedReadHalf, OwnedWriteHalf},
+    sync::OwnedSemaphorePermit,
+};
+
+use super::{ControlMethod, ControlParams, ControlService};
+use crate::{
+    capacity_holder::Holder,
+    config::defaults,
+    ingress::stdio_pipe::{self, ClientPipe},
+    memory_budget::MeteredLines,
+    protocol::{
+        Message, MessageKind, RpcError,
+        jsonrpc::MessagePart,
+        rpc_error::{INVALID_REQUEST, NO_ROOM},
+    },
+    view::{Choice, View},
+};
+
+/// The parameters of a connection to attach.
+#[derive(Debug)]
+pub(super) struct AttachParams {
+    view: View,
+    /// The permit for one attached client.
+    place: OwnedSemaphorePermit,
+    /// The answer to the request.
+    answer: bytes::Bytes,
+}
+
+/// A connection that an MCP client takes over from an operator.
+pub(super) struct AttachedConnection {
+    pub(super) attaching: AttachParams,
+    pub(super) reader: OwnedReadHalf,
+    pub(super) writer: OwnedWriteHalf,
+    /// The data that was already read.
+    pub(super) lines: MeteredLines,
+}
+
+/// Returns whether a message is an `mcp/attach` request.
+pub(super) fn is_attach(message: &Message) -> bool {
+    message.shape() == MessageKind::Request
+        && message.method() == Some(ControlMethod::McpAttach.name())
+}
+
+/// Returns the error for a connection that cannot be attached.
+pub(super) fn refusal() -> RpcError {
+    let text = "only a connection of the control socket on which nothing runs can be attached";
+    RpcError::new(INVALID_REQUEST, "ATTACH_REFUSED", text)
+        .suggest("Open a connection of its own to the control socket, and attach it first of all.")
+}
+
+/// Returns the error for a request beyond the limit of attached clients.
+fn too_many() -> RpcError {
+    let max = defaults::CONTROL_ATTACHED_MAX;
+    let text = format!("{max} clients are attached to the control socket already");
+    RpcError::new(NO_ROOM, "TOO_MANY_CLIENTS", text)
+        .suggest("End one of them, or connect over HTTP.")
+        .context(json!({ "max": max }))
+}
+
+impl AttachParams {
+    /// Reads the request. It fails unless `is_free`: no other request may run on the connection.
+    pub(super) fn read(
+        request: &Message,
+        desk: &ControlService,
+        is_free: bool,
+    ) -> Result<Self, Box<RpcError>> {
+        if !is_free {
+            return Err(refusal().into());
+        }
+        let places = Arc::clone(&desk.places);
+        let place = places.try_acquire_owned().map_err(|_| too_many())?;
+        let params = ControlParams::read(ControlMethod::McpAttach, request.params())?;
+        let (wanted, server) =
+            (params.optional::<String>("view")?, params.optional::<String>("server")?);
+        let choice = match (wanted.as_deref(), server) {
+            (None, Some(server)) => Choice::Server(server),
+            (None | Some("root"), None) => Choice::Root,
+            (Some("direct"), None) => Choice::Direct,
+            (Some("meta"), None) => Choice::Meta,
+            (Some(_), None) => return Err(params.invalid("view", "`direct`, `meta` or `root`")),
+            (Some(_), Some(_)) => {
+                return Err(params.invalid("view", "absent where there is `server`"));
+            }
+        };
+        let chosen = desk.views.chosen(&choice);
+        let (view, path) = chosen.map_err(|error| error.to_rpc())?;
+        let result = json!({ "version": env!("CARGO_PKG_VERSION"), "path": path });
+        let id = request.part(MessagePart::Id).unwrap_or("null");
+        Ok(Self { view, place, answer: Message::response(id, &result.to_string()) })
+    }
+}
+
+impl AttachedConnection {
+    /// Serves the client until it or the service ends. Its requests count for `holder`.
+    pub(super) async fn serve(self, desk: &ControlService, holder: Holder) {
+        let Self { attaching: AttachParams { view, place, answer }, reader, mut writer, lines } =
+            self;
+        // The line fits into the buffer of any socket.
+        let line = [&answer[..], b"\n"].concat();
+        if writer.write_all(&line).await.is_err() {
+            return;
+        }
+        let pipe = ClientPipe { reader, lines, writer, holder, tells_end: true };
+        let end = stdio_pipe::serve(Arc::clone(&desk.edge), view, pipe).await;
+        drop(place);
+        tracing::debug!(?end, "client detached");
+    }
+}

@@ -1,0 +1,173 @@
+//! The known vectors, all of one space. Pure.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+use super::text_hash::{EmbeddingText, TextDigest};
+use crate::config::defaults;
+
+/// A vector of length one.
+pub(super) type UnitVector = Arc<[f32]>;
+
+/// Vectors of texts, all of the same dimension.
+#[derive(Debug, Default)]
+pub(super) struct VectorTable {
+    all: HashMap<TextDigest, UnitVector>,
+    dimension: Option<VectorDimension>,
+}
+
+/// The number of numbers in a vector, and its source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum VectorDimension {
+    /// The disk; an answer may contradict it.
+    Cached(usize),
+    /// The endpoint.
+    Answered(usize),
+}
+
+/// The error of vectors with another dimension than the known ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct DimensionMismatch {
+    pub(super) known: usize,
+    pub(super) found: usize,
+}
+
+impl VectorTable {
+    /// Returns a table of the vectors from the disk.
+    pub(super) fn cached(all: HashMap<TextDigest, UnitVector>) -> Self {
+        let dimension = all.values().next().map(|vector| VectorDimension::Cached(vector.len()));
+        Self { all, dimension }
+    }
+
+    /// Returns the vector of a text.
+    pub(super) fn get(&self, digest: &TextDigest) -> Option<&UnitVector> {
+        self.all.get(digest)
+    }
+
+    /// Returns all vectors.
+    pub(super) fn all(&self) -> &HashMap<TextDigest, UnitVector> {
+        &self.all
+    }
+
+    /// Returns the dimension of the vectors, if it is known.
+    pub(super) fn dimension(&self) -> Option<usize> {
+        self.dimension.map(|dimension| match dimension {
+            VectorDimension::Cached(known) | VectorDimension::Answered(known) => known,
+        })
+    }
+
+    /// Records the dimension of an answer. If the vectors from the disk have another one, the
+    /// endpoint replaced the model under its name, and those vectors are dropped.
+    ///
+    /// # Errors
+    ///
+    /// [`DimensionMismatch`] if the endpoint gave another dimension before.
+    pub(super) fn answered(&mut self, found: usize) -> Result<(), DimensionMismatch> {
+        match self.dimension {
+            Some(VectorDimension::Answered(known)) if known != found => {
+                return Err(DimensionMismatch { known, found });
+            }
+            Some(VectorDimension::Cached(known)) if known != found => self.all.clear(),
+            Some(VectorDimension::Answered(_) | VectorDimension::Cached(_)) | None => {}
+        }
+        self.dimension = Some(VectorDimension::Answered(found));
+        Ok(())
+    }
+
+    /// Adds vectors. If there are too many, those of texts that are not `wanted` are dropped.
+    pub(super) fn keep(
+        &mut self,
+        found: impl IntoIterator<Item = (TextDigest, UnitVector)>,
+        wanted: &[EmbeddingText],
+    ) {
+        self.all.extend(found);
+        let n_max = self.n_max();
+        if self.all.len() > n_max {
+            let wanted: HashSet<TextDigest> = wanted.iter().map(EmbeddingText::digest).collect();
+            self.all.retain(|digest, _| wanted.contains(digest));
+        }
+    }
+
+    /// Returns whether the vectors of `wanted` alone fill the table.
+    pub(super) fn is_full_of(&self, wanted: &[EmbeddingText]) -> bool {
+        let n_known = wanted.iter().filter(|text| self.all.contains_key(&text.digest())).count();
+        n_known >= self.n_max()
+    }
+
+    fn n_max(&self) -> usize {
+        let dimension = self.dimension().unwrap_or_default();
+        defaults::EMBEDDING_BYTES_MAX / (TextDigest::BYTES + dimension * size_of::<f32>())
+    }
+}
+
+/// Returns the vector of length one in the same direction, or `None` if there is no direction.
+pub(super) fn normalised(vector: &[f32]) -> Option<UnitVector> {
+    // In f64, because the squares of large numbers exceed f32.
+    let squares: f64 = vector.iter().map(|x| f64::from(*x) * f64::from(*x)).sum();
+    let length = squares.sqrt();
+    // NaN fails here, too.
+    let is_usable = length.is_finite() && length > f64::from(f32::MIN_POSITIVE);
+    #[expect(clippy::cast_possible_truncation, reason = "a part of a vector of length one")]
+    is_usable.then(|| vector.iter().map(|x| (f64::from(*x) / length) as f32).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn vector(numbers: &[f32]) -> UnitVector {
+        normalised(numbers).expect("a direction")
+    }
+
+    #[test]
+    fn a_vector_has_length_one_or_is_none() {
+        assert_eq!(*vector(&[3.0, 4.0]), [0.6, 0.8]);
+        assert_eq!(*vector(&[f32::MAX, 0.0]), [1.0, 0.0]);
+        for numbers in [&[0.0, 0.0][..], &[], &[f32::NAN], &[f32::INFINITY, 1.0]] {
+            assert_eq!(normalised(numbers), None, "{numbers:?}");
+        }
+    }
+
+    #[test]
+    fn an_endpoint_stays_with_its_dimension() {
+        let mut vectors = VectorTable::default();
+        assert_eq!(vectors.answered(2), Ok(()));
+        assert_eq!(vectors.answered(2), Ok(()));
+        assert_eq!(vectors.answered(3), Err(DimensionMismatch { known: 2, found: 3 }));
+    }
+
+    #[test]
+    fn cached_vectors_are_dropped_if_the_model_answers_with_another_dimension() {
+        let text = EmbeddingText::new("a");
+        let cached = || VectorTable::cached(HashMap::from([(text.digest(), vector(&[1.0, 0.0]))]));
+        let mut same = cached();
+        assert_eq!(same.answered(2), Ok(()));
+        assert!(same.get(&text.digest()).is_some());
+        let mut other = cached();
+        assert_eq!(other.answered(3), Ok(()));
+        assert!(other.get(&text.digest()).is_none());
+        assert_eq!(other.answered(2), Err(DimensionMismatch { known: 3, found: 2 }));
+    }
+
+    #[test]
+    fn where_there_is_too_much_what_is_not_wanted_goes() {
+        let mut vectors = VectorTable::default();
+        let large = vector(&vec![1.0; defaults::EMBEDDING_DIMENSION_MAX]);
+        vectors.answered(large.len()).expect("the first one");
+        let texts: Vec<EmbeddingText> =
+            (0..=vectors.n_max()).map(|n| EmbeddingText::new(&n.to_string())).collect();
+        let (wanted, others) = texts.split_at(texts.len() - 1);
+        let found = |texts: &[EmbeddingText]| -> Vec<(TextDigest, UnitVector)> {
+            texts.iter().map(|text| (text.digest(), Arc::clone(&large))).collect()
+        };
+        vectors.keep(found(others), wanted);
+        assert!(vectors.get(&others[0].digest()).is_some());
+        assert!(!vectors.is_full_of(wanted));
+        vectors.keep(found(wanted), wanted);
+        assert!(vectors.get(&others[0].digest()).is_none());
+        assert_eq!(vectors.all().len(), wanted.len());
+        assert!(vectors.is_full_of(wanted));
+    }
+}

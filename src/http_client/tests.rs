@@ -1,0 +1,222 @@
+//! Tests that the client reports every behaviour of an API in time and never shows the key.
+
+use std::{future::pending, sync::atomic::AtomicUsize};
+
+use rcgen::{CertifiedKey, generate_simple_self_signed};
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpListener,
+};
+use tokio_rustls::{
+    TlsAcceptor,
+    rustls::{RootCertStore, ServerConfig},
+};
+
+use super::{
+    test_site::{TestSite, page},
+    *,
+};
+use crate::{error_report::chain, fault_class::Fault};
+
+const KEY: &str = "sk-0123456789";
+
+fn bounds() -> WebLimits {
+    WebLimits { timeout: Duration::from_secs(30), body_bytes_max: 1 << 10 }
+}
+
+fn client(url: Uri) -> WebClient {
+    WebClient::new(url, Some(KEY), bounds()).expect("a client")
+}
+
+/// Returns the error of a client whose API answers with this status and body.
+async fn told(status: u16, body: &str) -> WebError {
+    let body = body.to_owned();
+    let site = TestSite::open(move |_| std::future::ready(page(status, body.clone()))).await;
+    let error = client(site.url("/v1")).get::<Value>(None).await.expect_err("no answer");
+    let shown = format!("{} {error:?} {}", chain(&error), error.hint());
+    assert!(!shown.contains(KEY), "{shown}");
+    assert_eq!(site.recorded().len(), 1, "nothing is asked twice");
+    error
+}
+
+/// Returns the text of an error without the port.
+fn text(error: &WebError) -> String {
+    let text = chain(error);
+    let Some((before, after)) = text.split_once("localhost:") else { return text };
+    format!("{before}HOST{}", after.trim_start_matches(|digit: char| digit.is_ascii_digit()))
+}
+
+#[tokio::test]
+async fn an_api_is_asked_and_its_answer_read() {
+    let site =
+        TestSite::open(|asked| async move { page(200, format!("[{:?}]", asked.line)) }).await;
+    let client = client(site.url("/v1/things?version=2"));
+
+    let found: Vec<String> = client.get(None).await.expect("an answer");
+    assert_eq!(found, ["GET /v1/things?version=2"]);
+    let found: Vec<String> = client.get(Some("/v0/other?q=a%20b")).await.expect("an answer");
+    assert_eq!(found, ["GET /v0/other?q=a%20b"]);
+    let found: Vec<String> = client.post(&json!({ "a": 1 })).await.expect("an answer");
+    assert_eq!(found, ["POST /v1/things?version=2"]);
+
+    let asked = site.recorded();
+    assert_eq!(asked[2].json(), json!({ "a": 1 }));
+    assert_eq!(asked[2].header("content-type"), "application/json");
+    for asked in asked {
+        assert_eq!(asked.header("authorization"), format!("Bearer {KEY}"));
+        assert_eq!(asked.header("host"), site.url("/").authority().expect("one").as_str());
+        assert!(asked.header("user-agent").starts_with("metamcp/"));
+    }
+    assert_eq!(site.n_connections(), 1, "a connection is used again");
+}
+
+#[tokio::test]
+async fn a_request_goes_to_no_other_authority() {
+    let site = TestSite::open(|_| async { page(200, "[]") }).await;
+    let client = client(site.url("/"));
+    for target in ["@elsewhere/", "http://elsewhere/", "", "/a b", "*"] {
+        let error = client.get::<Value>(Some(target)).await.expect_err(target);
+        assert_eq!(error.code(), "TARGET_INVALID", "{target}");
+    }
+    assert!(site.recorded().is_empty());
+}
+
+#[tokio::test]
+async fn a_redirect_is_not_followed() {
+    let error = told(307, "").await;
+    assert_eq!(text(&error), "`http://HOST` answered 307 Temporary Redirect");
+    assert!(error.hint().starts_with("No redirect is followed"), "{}", error.hint());
+}
+
+#[tokio::test]
+async fn a_status_is_told_with_what_the_api_says_but_the_key() {
+    let error = told(401, &format!("no such key:\n{KEY}")).await;
+    assert_eq!(text(&error), "`http://HOST` answered 401 Unauthorized: no such key: [secret]");
+    assert_eq!((error.code(), error.fault()), ("HTTP_STATUS", Fault::Auth));
+    let error = told(500, &"x".repeat(100_000)).await;
+    assert_eq!(text(&error), "`http://HOST` answered 500 Internal Server Error");
+    assert_eq!(error.fault(), Fault::Http);
+    let long = told(503, &"x".repeat(10_000)).await;
+    assert!(text(&long).len() < 1000, "{long}");
+    assert_eq!(told(204, "").await.code(), "HTTP_STATUS");
+}
+
+#[tokio::test]
+async fn an_api_may_say_when_to_come_back() {
+    let site = TestSite::open(|_| async {
+        let mut answer = page(429, "slow down");
+        answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("7"));
+        answer
+    })
+    .await;
+    let error = client(site.url("/")).get::<Value>(None).await.expect_err("no answer");
+    let WebError::Status { retry_after, .. } = error else { panic!("{error}") };
+    assert_eq!(retry_after, Some(Duration::from_secs(7)));
+}
+
+#[tokio::test]
+async fn an_answer_that_is_too_large_or_no_json_is_refused() {
+    let error = told(200, &"1".repeat(1025)).await;
+    assert_eq!(text(&error), "the answer of `http://HOST` has more than 1024 bytes");
+    assert_eq!(error.code(), "TOO_LARGE");
+
+    let error = told(200, &format!("<h1>{KEY}</h1>")).await;
+    assert_eq!(
+        text(&error),
+        "the answer of `http://HOST` is of no use: expected value at line 1 column 1: <h1>[secret]</h1>"
+    );
+    assert_eq!((error.code(), error.fault()), ("NOT_JSON", Fault::Protocol));
+
+    // The error for a value of the wrong type quotes that value, too.
+    let site = TestSite::open(|_| async { page(200, format!("{KEY:?}")) }).await;
+    let error = client(site.url("/")).get::<u32>(None).await.expect_err("no number");
+    assert!(text(&error).contains("invalid type: string \"[secret]\""), "{error}");
+}
+
+#[tokio::test]
+async fn an_api_that_is_not_there_is_told_from_one_that_leaves() {
+    let gone = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url: Uri = format!("http://{}", gone.local_addr().expect("bound")).parse().expect("a URL");
+    drop(gone);
+    let error = client(url).get::<Value>(None).await.expect_err("nobody there");
+    assert_eq!((error.code(), error.fault()), ("UNREACHABLE", Fault::Offline));
+
+    for beginning in ["", "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n[1,"] {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("bound"));
+        let client = client(url.parse().expect("a URL"));
+        let leave = async {
+            let (mut stream, _) = listener.accept().await.expect("a client");
+            let _head = stream.read(&mut [0; 4096]).await;
+            stream.write_all(beginning.as_bytes()).await.expect("written");
+        };
+        let (answer, ()) = tokio::join!(client.get::<Value>(None), leave);
+        assert_eq!(answer.expect_err("half an answer").code(), "BROKEN_OFF");
+    }
+}
+
+#[tokio::test]
+async fn an_api_that_says_nothing_is_given_up() {
+    let site = TestSite::open(|_| pending()).await;
+    let bounds = WebLimits { timeout: Duration::from_millis(20), ..bounds() };
+    let client = WebClient::new(site.url("/"), None, bounds).expect("a client");
+    let error = client.get::<Value>(None).await.expect_err("no answer");
+    assert_eq!(text(&error), "`http://HOST` has not answered within 20 ms");
+    assert_eq!((error.code(), error.fault()), ("TIMEOUT", Fault::Offline));
+}
+
+#[tokio::test]
+async fn the_connections_of_a_client_end_with_it() {
+    let site = TestSite::open(|_| async { page(200, "[]") }).await;
+    let client = client(site.url("/"));
+    client.get::<Value>(None).await.expect("an answer");
+    assert!(format!("{client:?}").contains("n_tasks"));
+    let spawner = client.tasks.spawner();
+    drop(client);
+    let ran = Arc::new(AtomicUsize::new(0));
+    hyper::rt::Executor::execute(&spawner, {
+        let ran = Arc::clone(&ran);
+        async move { drop(ran) }
+    });
+    assert_eq!(Arc::strong_count(&ran), 1, "nothing is started any more");
+}
+
+#[test]
+fn a_token_that_cannot_be_sent_is_refused_and_not_shown() {
+    let url: Uri = "https://user:pass@host/secret".parse().expect("a URL");
+    let error = WebClient::new(url, Some("a\nb"), bounds()).expect_err("no header");
+    assert_eq!(chain(&error), "the token for `https://host` has characters that cannot be sent");
+    assert_eq!(error.code(), "TOKEN_INVALID");
+}
+
+#[tokio::test]
+async fn the_web_client_speaks_tls_only_with_a_site_that_its_roots_trust() {
+    let CertifiedKey { cert, signing_key } =
+        generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
+    let key = signing_key.serialize_der().try_into().expect("a key");
+    let config = ServerConfig::builder_with_provider(Arc::clone(&crate::tls::PROVIDER))
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_no_client_auth()
+        .with_single_cert(vec![cert.der().clone()], key)
+        .expect("a pair");
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let site = TestSite::open_with(Some(acceptor), |_| async { page(200, "[7]") }).await;
+
+    let trusting = |roots| {
+        let tls = root_certificates::with(roots).expect("a configuration");
+        WebClient::with(site.url("/"), HeaderMap::new(), Redactor::default(), bounds(), tls)
+    };
+    let mut roots = RootCertStore::empty();
+    roots.add(cert.der().clone()).expect("a root");
+    let found: Vec<u32> = trusting(roots).get(None).await.expect("an answer");
+    assert_eq!(found, [7]);
+
+    let error = trusting(RootCertStore::empty()).get::<Value>(None).await.expect_err("a stranger");
+    assert_eq!(
+        text(&error),
+        "speak TLS with `https://HOST`: invalid peer certificate: UnknownIssuer"
+    );
+    assert_eq!((error.code(), error.fault()), ("TLS_FAILED", Fault::Offline));
+}

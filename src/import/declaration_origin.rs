@@ -1,0 +1,35 @@
+//! The origin of a file and of its declarations.
+//!
+//! Pure.
+
+use super::client_format::ImportFormat;
+
+/// The directories that a file may refer to implicitly.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ImportContext {
+    /// The home of its user, an absolute path.
+    pub home: Option<String>,
+    /// The project that contains it, an absolute path.
+    pub project: Option<String>,
+}
+
+/// The origin of a server's declaration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeclarationOrigin {
+    /// The client.
+    pub format: ImportFormat,
+    /// The file.
+    pub file: String,
+    /// The project, if one file declares servers for several.
+    pub project: Option<String>,
+}
+
+impl std::fmt::Display for DeclarationOrigin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}, {}", self.format.client(), self.file)?;
+        match &self.project {
+            Some(project) => write!(f, ", project {project}"),
+            None => Ok(()),
+        }
+    }
+}

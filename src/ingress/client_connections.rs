@@ -1,0 +1,212 @@
+//! The accept loop for clients, with a task for each connection.
+
+use std::{
+    convert::Infallible,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use futures_util::FutureExt as _;
+use hyper::{
+    body::{Frame, SizeHint},
+    server::conn::http1,
+    service::service_fn,
+};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::{
+    io::AsyncWriteExt as _,
+    net::{TcpListener, TcpStream},
+    time,
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::{
+    Body, IngressContext, accepted_max,
+    local_wake::LocalWake,
+    route,
+    tls_handshake::{ClientStream, shake_hands},
+    write_timeout::WriteTimeout,
+};
+use crate::{
+    accept_loop::{self, Listener as _},
+    capacity_holder::AccountMember,
+    config::defaults,
+    error_report::chain,
+    fair_share::{EvictablePermit, EvictableUse},
+    peer_process::ConnectedClient,
+    telemetry::liveness::LoopPulse,
+    tls,
+};
+
+/// Serves clients on `listener` until `stop`, over TLS if `tls` has a certificate. Open connections
+/// then complete their current answer, in tasks owned by `tasks`. Cancel safe. A connection that
+/// was not accepted yet stays in the backlog.
+pub async fn serve(
+    listener: TcpListener,
+    edge: Arc<IngressContext>,
+    tls: Arc<tls::CurrentTls>,
+    pulse: LoopPulse,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+) {
+    let stopped = stop.clone();
+    let serve = |stream| {
+        let (edge, tls) = (Arc::clone(&edge), Arc::clone(&tls));
+        let caller = TcpListener::caller(&stream);
+        // Permits are granted here in the order of arrival, which the tasks may not preserve.
+        let permit =
+            edge.connections.admit_on_probation(caller.holder.member(AccountMember::Whole));
+        let permit = permit.map(Arc::new);
+        LocalWake::new(connection(stream, caller, permit, edge, tls, stopped.clone()))
+    };
+    let n_accepted = accepted_max(edge.connections.bounds());
+    accept_loop::accept(listener, n_accepted, pulse, stop, tasks, serve).await;
+}
+
+async fn connection(
+    stream: TcpStream,
+    caller: ConnectedClient,
+    permit: Option<Arc<EvictablePermit>>,
+    edge: Arc<IngressContext>,
+    tls: Arc<tls::CurrentTls>,
+    stop: CancellationToken,
+) {
+    let Some(permit) = permit else { return turn_away(stream, tls.get().is_some()).await };
+    let _counted = edge.board.client();
+    // Answers are small and written at once; Nagle's algorithm would only delay them.
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "client disconnected before its first request: {error}");
+    }
+    let address = stream.local_addr().ok().map(|address| address.ip().to_canonical());
+    let write_timeout = edge.views.config().listen.write_timeout;
+    let stream = match tls.get() {
+        None => ClientStream::Left(WriteTimeout::new(stream, write_timeout)),
+        Some(identity) => {
+            // Boxed, so that connections without TLS do not reserve the space.
+            let shaking = Box::pin(shake_hands(stream, &identity, write_timeout));
+            let shaken = tokio::select! {
+                shaken = shaking => shaken,
+                // No request has arrived yet.
+                () = stop.cancelled() => return,
+                () = lost(&permit) => return,
+            };
+            match shaken {
+                Ok(stream) => stream,
+                Err(error) => {
+                    tracing::debug!(
+                        error = chain(&error),
+                        "client connection closed before its first request: {}",
+                        chain(&error)
+                    );
+                    return;
+                }
+            }
+        }
+    };
+    let asked = CancellationToken::new();
+    let service = service_fn(|request| {
+        asked.cancel();
+        let (edge, permit) = (Arc::clone(&edge), Arc::clone(&permit));
+        let running = permit.run();
+        route::respond(edge, permit, caller, address, request).map(move |response| {
+            Ok::<_, Infallible>(response.map(|body| Running { body, _use: running }))
+        })
+    });
+    let serving = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(defaults::HEADER_TIMEOUT)
+        .max_buf_size(defaults::HTTP_BUFFER_BYTES_MAX)
+        .serve_connection(TokioIo::new(stream), service);
+    tokio::pin!(serving);
+    let served = tokio::select! {
+        biased;
+        served = serving.as_mut() => served,
+        () = stopped_and_asked(&stop, &asked) => {
+            serving.as_mut().graceful_shutdown();
+            serving.await
+        }
+        () = lost(&permit) => {
+            serving.as_mut().graceful_shutdown();
+            match finished(&permit, serving).await {
+                Some(served) => served,
+                None => return tracing::debug!("client connection closed: another client needs the capacity, or no valid request arrived in time"),
+            }
+        }
+    };
+    if let Err(error) = served {
+        tracing::debug!(error = chain(&error), "client connection ended early: {}", chain(&error));
+    }
+}
+
+/// The body of an answer, which counts as in use until hyper has taken all of it.
+struct Running {
+    body: Body,
+    _use: EvictableUse,
+}
+
+impl hyper::body::Body for Running {
+    type Data = Bytes;
+    type Error = <Body as hyper::body::Body>::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// Waits for the shutdown of the service, and then for the first request of the client. A client
+/// whose connection closes before its first request would report a failure.
+async fn stopped_and_asked(stop: &CancellationToken, asked: &CancellationToken) {
+    stop.cancelled().await;
+    let _it_may_not_ask = time::timeout(defaults::FIRST_REQUEST_PATIENCE, asked.cancelled()).await;
+}
+
+/// Waits until a connection must close: it was evicted, or proved nothing within its time limit.
+async fn lost(permit: &EvictablePermit) {
+    let mut over = std::pin::pin!(time::sleep(defaults::PROOF_TIMEOUT));
+    let mut evicted = std::pin::pin!(permit.evicted());
+    // Polled by hand: each request polls this, and after one valid request the timer is irrelevant.
+    std::future::poll_fn(|context| match evicted.as_mut().poll(context) {
+        Poll::Pending if !permit.is_trusted() => over.as_mut().poll(context),
+        polled => polled,
+    })
+    .await;
+}
+
+/// Lets a connection that must close finish its request and write the answer. Returns `None` if the
+/// connection does not end by itself.
+async fn finished<T>(permit: &EvictablePermit, serving: impl Future<Output = T>) -> Option<T> {
+    tokio::pin!(serving);
+    // Between requests, only the rest of an answer is left to write.
+    while permit.is_trusted() {
+        match time::timeout(defaults::EVICTION_PATIENCE, &mut serving).await {
+            Ok(served) => return Some(served),
+            Err(_) if permit.is_running() => {}
+            Err(_) => return None,
+        }
+    }
+    None
+}
+
+/// Answers a client for which there is no capacity: it may retry.
+async fn turn_away(mut stream: TcpStream, has_tls: bool) {
+    tracing::debug!("client refused with status 503: all connections have requests in flight");
+    if !has_tls {
+        let _gone = time::timeout(defaults::EVICTION_PATIENCE, stream.write_all(FULL)).await;
+    }
+}
+
+/// The response that is sent without reading the request. Source: RFC 9110, section 15.6.4.
+const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
