@@ -1,8 +1,8 @@
 {
   description = "One service per host that runs each MCP server once and serves it to every client";
 
-  # The head of nixos-unstable on 2026-06-29.  To move it, put in what
-  # `nix flake metadata github:NixOS/nixpkgs/nixos-unstable` calls its revision,
+  # The head of nixos-unstable on 2026-06-29. To update it, insert the revision that
+  # `nix flake metadata github:NixOS/nixpkgs/nixos-unstable` prints,
   # then run `nix flake lock` and `nix flake check`.
   inputs.nixpkgs.url = "github:NixOS/nixpkgs/b5aa0fbd538984f6e3d201be0005b4463d8b09f8";
 
@@ -17,12 +17,12 @@
           "aarch64-linux"
         ] (system: outputs nixpkgs.legacyPackages.${system});
       packageFor = pkgs: self.packages.${pkgs.stdenv.hostPlatform.system}.metamcp;
-      # A module that takes the package from here and not from its user's nixpkgs.
+      # A module with the package of this flake instead of that of the user's nixpkgs.
       withPackage =
         file:
         { lib, pkgs, ... }:
         {
-          # Known by a name, so that it may be imported more than once.
+          # With a key, a configuration may import the module more than once.
           key = "metamcp:${baseNameOf file}";
           imports = [ file ];
           services.metamcp.package = lib.mkDefault (packageFor pkgs);

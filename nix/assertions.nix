@@ -1,16 +1,16 @@
-# What an evaluation refuses, and what it warns about.  Each message names the
-# option and ends in the remedy; what has no remedy is not warned about.
+# The assertions and warnings of an evaluation. Each message names the option and
+# ends with the remedy. A warning without a remedy is left out.
 #
-# What services.metamcp.settings merely says wrongly is told by `metamcp check`
-# while the system is built, and not here.
+# `metamcp check` reports all other mistakes in services.metamcp.settings while the
+# system is built.
 { lib }:
 {
   # services.metamcp, of NixOS or of Home Manager.
   cfg,
-  # users.users and users.groups, null where a service has no other user.
+  # users.users and users.groups; null for a user's service, which has no other user.
   users ? null,
   groups ? null,
-  # systemd.services and its definitions with their files, none for a user.
+  # systemd.services, and its definitions with their files; empty for a user's service.
   services ? { },
   serviceDefinitions ? [ ],
 }:
@@ -21,24 +21,27 @@ let
   inherit (import ./types.nix { inherit lib; }) isName nameRule;
   inherit (import ./sandbox.nix { inherit lib; }) homeThatShows isHidden userName;
   warnings = import ./warnings.nix { inherit lib; } cfg;
-  inventory = import ./inventory.nix { inherit lib; } cfg;
-  clashes = import ./clashes.nix { inherit lib; } {
+  inventory = import ./declared-servers.nix { inherit lib; } cfg;
+  conflicts = import ./service-conflicts.nix { inherit lib; } {
     inherit cfg services;
     definitions = serviceDefinitions;
   };
   inherit (inventory)
     declared
     effective
-    hasOneWay
+    defaultSandbox
+    hasOneTransport
     isDeclared
-    sandbox
     servers
     upstream
     ;
 
-  inherit ((import ./address.nix { inherit lib; }).own listen.http) isLoopback isOurs;
+  inherit ((import ./local-address.nix { inherit lib; }).listenAddress listen.http)
+    isLoopback
+    isOwnUrl
+    ;
 
-  # Whether a command is `metamcp stdio`, the way of clients to this service.
+  # True if a command is `metamcp stdio`, which connects a client to this service.
   isBridge =
     { command, args, ... }:
     command != null
@@ -50,7 +53,7 @@ let
   isCredential = lib.hasPrefix "credential:";
   isInStore = file: builtins.isPath file || lib.hasPrefix builtins.storeDir (toString file);
 
-  # Every value that may be a reference, with the option it stands in.
+  # Every value that may refer to a credential, with its option.
   values = ownValues ++ inventory.values;
   ownValues = lib.filter ({ value, ... }: value != null) (
     lib.mapAttrsToList (key: value: {
@@ -73,15 +76,15 @@ let
     ]
   );
 
-  # Every file with a secret, with the option that names it.  Those of servers
-  # that are no units are among services.metamcp.credentials, too.
+  # Every file with a secret, with the option that names it. The credentials of
+  # servers without a unit are also in services.metamcp.credentials.
   secretFiles =
     lib.mapAttrsToList (name: file: {
       inherit file;
       option = "services.metamcp.credentials.${name}";
-    }) (removeAttrs cfg.credentials (map ({ credential, ... }: credential) ofServers))
-    ++ ofServers;
-  ofServers = lib.concatMap (
+    }) (removeAttrs cfg.credentials (map ({ credential, ... }: credential) serverSecrets))
+    ++ serverSecrets;
+  serverSecrets = lib.concatMap (
     {
       name,
       option,
@@ -101,7 +104,8 @@ let
   ) declared;
 
   # -------------------------------------------------------------------- users
-  strangers =
+  # The options that name a user or group that does not exist.
+  unknownNames =
     kind: known:
     lib.filter
       (
@@ -128,24 +132,24 @@ let
         ) declared
       );
 
-  must = assertion: message: { inherit assertion message; };
-  refuse = must false;
+  require = assertion: message: { inherit assertion message; };
+  refuse = require false;
 
   assertions = {
-    address-in-the-open = [
-      (must (isLoopback || listen.tls != null && listen.token != null)
-        "services.metamcp.settings.listen.http is ${listen.http}, which is not a loopback address, so that everybody on the network is served: set services.metamcp.settings.listen.tls and services.metamcp.settings.listen.token, or listen on 127.0.0.1."
+    unprotected-address = [
+      (require (isLoopback || listen.tls != null && listen.token != null)
+        "services.metamcp.settings.listen.http is ${listen.http}, which is not a loopback address, so that metamcp would serve everyone on the network: set services.metamcp.settings.listen.tls and services.metamcp.settings.listen.token, or listen on 127.0.0.1."
       )
     ];
 
     firewall-of-loopback = [
-      (must (cfg.openFirewall or false -> !isLoopback)
-        "services.metamcp.openFirewall opens the port of ${listen.http}, which only this host reaches: remove it, or set services.metamcp.settings.listen.http to an address of the network, with listen.tls and listen.token."
+      (require (cfg.openFirewall or false -> !isLoopback)
+        "services.metamcp.openFirewall opens the port of ${listen.http}, but only this host can reach that address: remove it, or set services.metamcp.settings.listen.http to a network address, with listen.tls and listen.token."
       )
     ];
 
     root-view = [
-      (must
+      (require
         (
           lib.elem listen.root [
             "direct"
@@ -153,97 +157,97 @@ let
           ]
           || settings.servers ? ${lib.removePrefix "passthrough:" listen.root}
         )
-        "services.metamcp.settings.listen.root is ${listen.root}, but there is no such server: declare it in services.metamcp.servers, or use \"direct\"."
+        "services.metamcp.settings.listen.root is ${listen.root}, but this server does not exist: declare it in services.metamcp.servers, or use \"direct\"."
       )
     ];
 
-    name = map (
+    invalid-name = map (
       { name, option, ... }:
-      must (isName name) "${option} is not a valid name: use ${nameRule}."
+      require (isName name) "${option} is not a valid server name: use ${nameRule}."
     ) servers;
 
-    way =
+    transport =
       map (
-        { option, ... }@found:
-        must (hasOneWay found) "${option} needs one of command, url and socket: set ${lib.optionalString (isDeclared option) "`package` or "}`command` for a program to run, `url` for an endpoint or `socket` for a unit to connect to, and no other."
+        { option, ... }@entry:
+        require (hasOneTransport entry) "${option} needs exactly one of command, url and socket: set ${lib.optionalString (isDeclared option) "`package` or "}`command` for a program to run, `url` for an HTTP endpoint, or `socket` for a unit to connect to."
       ) servers
       ++ map (
-        { name, option, ... }@found:
-        must (hasOneWay found -> hasOneWay { server = effective name; })
-          "services.metamcp.settings.servers.${name} makes ${option} reachable in another way too: remove one of them."
+        { name, option, ... }@entry:
+        require (hasOneTransport entry -> hasOneTransport { server = effective name; })
+          "services.metamcp.settings.servers.${name} gives ${option} a second transport: remove one of the two."
       ) declared;
 
-    provisioned-and-there = map (
+    provisioned-and-declared = map (
       name:
-      must (!(settings.servers ? ${name}))
-        "services.metamcp.settings.provision.servers.${name} is declared in services.metamcp.${
+      require (!(settings.servers ? ${name}))
+        "services.metamcp.settings.provision.servers.${name} has no effect, because services.metamcp.${
           lib.optionalString (!(cfg.servers ? ${name})) "settings."
-        }servers too, and so is there anyway: remove or rename one."
+        }servers.${name} declares the server already: remove or rename one of the two."
     ) (lib.attrNames settings.provision.servers);
 
     own-url = map (
       { option, server, ... }:
-      must (server.url != null -> !isOurs server.url)
-        "${option}.url is ${toString server.url}, where metamcp itself listens: give the address of the server, or another port to services.metamcp.settings.listen.http."
+      require (server.url != null -> !isOwnUrl server.url)
+        "${option}.url is ${toString server.url}, where metamcp itself listens: set it to the address of the server, or set another port in services.metamcp.settings.listen.http."
     ) servers;
 
     own-command = map (
       { option, server, ... }:
-      must (!isBridge server)
-        "${option}.command is metamcp's own bridge to this service, which would call itself: remove the server, or name what is behind the bridge."
+      require (!isBridge server)
+        "${option}.command is metamcp's own bridge to this service, so that metamcp would call itself: remove the server, or declare the server behind the bridge."
     ) servers;
 
     own-socket = map (
       { option, server, ... }:
-      must (
+      require (
         server.socket == null || server.socket != listen.control
-      ) "${option}.socket is metamcp's own control socket: give the socket of the server's unit."
+      ) "${option}.socket is metamcp's own control socket: set it to the socket of the server's unit."
     ) servers;
 
-    # Where the unit is taken, its other service has to be renamed first.
-    own-unit = lib.optional (upstream != null && !clashes.isTaken) (
-      must
+    # If another service has the name of the unit, unit-conflict reports it instead.
+    own-unit = lib.optional (upstream != null && !conflicts.isTaken) (
+      require
         (
           !lib.elem (upstream.unit or null) [
             "metamcp"
             "metamcp.service"
           ]
         )
-        "services.metamcp.upstream.unit is metamcp's own unit: give that of the upstream, or leave it null. If the unit of the upstream has this name too, rename it, for example to mcp-aggregator.service."
+        "services.metamcp.upstream.unit is metamcp's own unit: set it to the unit of the upstream, or to null. If the unit of the upstream has this name too, rename it, for example to mcp-aggregator.service."
     );
 
-    unit-taken = map refuse clashes.unit-taken;
-    directory-taken = map refuse clashes.directory-taken;
+    unit-conflict = map refuse conflicts.unit-conflict;
+    directory-conflict = map refuse conflicts.directory-conflict;
 
-    credential-unknown = map (
-      { option, value, ... }@found:
+    unknown-credential = map (
+      { option, value, ... }@entry:
       let
         name = lib.removePrefix "credential:" value;
       in
-      must (isCredential value -> cfg.credentials ? ${name})
+      require (isCredential value -> cfg.credentials ? ${name})
         "${option} refers to the credential ${name}, which does not exist: set services.metamcp.credentials.${name} to the path of a file that holds the secret${
-          lib.optionalString (isDeclared (found.server or "")) ", or use ${found.server}.credentials"
+          lib.optionalString (isDeclared (entry.server or "")) ", or use ${entry.server}.credentials"
         }."
     ) values;
 
     credential-in-the-store = map (
       { option, file, ... }:
-      must (!isInStore file)
-        "${option} would put the secret into the Nix store, where every user can read it: give the path as a string (\"/run/secrets/NAME\") to a file outside of the store."
+      require (!isInStore file)
+        "${option} would put the secret into the Nix store, where every user can read it: set it to the path of a file outside the store, as a string (\"/run/secrets/NAME\")."
     ) secretFiles;
 
     tls-key-in-the-store = lib.optional (listen.tls != null) (
-      must (!isInStore listen.tls.key)
-        "services.metamcp.settings.listen.tls.key is in the Nix store, where every user can read it: give the path of a file outside of the store, or name it in services.metamcp.credentials and refer to it with \"credential:NAME\"."
+      require (!isInStore listen.tls.key)
+        "services.metamcp.settings.listen.tls.key is in the Nix store, where every user can read it: set it to the path of a file outside the store, or to \"credential:NAME\" for a file in services.metamcp.credentials."
     );
 
-    # The start script of a unit exports it.
-    variable = lib.concatMap (
+    # The start script of a unit exports each variable.
+    invalid-variable-name = lib.concatMap (
       { option, server, ... }:
       map (
         key:
-        must (builtins.match "[A-Za-z_][A-Za-z0-9_]*" key != null)
-          "${option} is to get an environment variable ${key}, which is no name of one: use letters, digits and _, and no digit first."
+        require (builtins.match "[A-Za-z_][A-Za-z0-9_]*" key != null)
+          "${option} sets the environment variable ${key}, which is not a valid name: use letters, digits and _, and do not begin with a digit."
       ) (lib.attrNames (server.env // server.credentials))
     ) (lib.filter ({ isUnit, ... }: isUnit) declared);
 
@@ -254,50 +258,57 @@ let
         server,
         ...
       }:
-      must (
+      require (
         !(server.env ? ${key}) && !(server.headers ? ${key})
-      ) "${option} is also set as a value of its own: leave one of them out."
-    ) ofServers;
+      ) "${option} is also set in env or headers: remove one of the two."
+    ) serverSecrets;
 
     variable-of-the-service = map (
       { option, server, ... }:
-      refuse "${option} refers to a variable of metamcp.service, which the unit of the server does not have: put the value into a file and name that in ${server}.credentials, or set ${server}.isolation = \"spawn\"."
+      refuse "${option} refers to a variable of metamcp.service, which the unit of the server does not have: write the value into a file and name the file in ${server}.credentials, or set ${server}.isolation = \"spawn\"."
     ) (lib.filter ({ isUnit, value, ... }: isUnit && lib.hasPrefix "env:" value) inventory.values);
 
-    sandbox-without-a-unit = map (
-      { place, server, ... }:
-      refuse "${place}.sandbox has no effect, because ${
-        if server.command == null then
-          "metamcp does not start the server"
-        else
-          "the server runs in the sandbox of metamcp.service"
-      }: remove it${
-        lib.optionalString (server.command != null) ", or set ${place}.isolation = \"unit\""
-      }."
-    ) (lib.filter ({ server, isUnit, ... }: !isUnit && server.sandbox or sandbox != sandbox) declared);
+    sandbox-without-a-unit =
+      map
+        (
+          { place, server, ... }:
+          refuse "${place}.sandbox has no effect, because ${
+            if server.command == null then
+              "metamcp does not start the server"
+            else
+              "the server runs in the sandbox of metamcp.service"
+          }: remove it${
+            lib.optionalString (server.command != null) ", or set ${place}.isolation = \"unit\""
+          }."
+        )
+        (
+          lib.filter (
+            { server, isUnit, ... }: !isUnit && server.sandbox or defaultSandbox != defaultSandbox
+          ) declared
+        );
 
-    # What is of no use to a server that is reached in this way.
+    # Options that the transport of a server makes useless.
     without-effect =
       let
-        ofProgram = lib.genAttrs [ "args" "cwd" "env" "extraPackages" ] (
+        programOptions = lib.genAttrs [ "args" "cwd" "env" "extraPackages" ] (
           _: "metamcp does not start the server: remove it."
         );
         useless =
           server:
           if server.command != null then
-            { headers = "a program gets none: remove it, or use env."; }
+            { headers = "a program receives no headers: remove it, or use env."; }
           else if server.url != null then
-            ofProgram
+            programOptions
           else
-            ofProgram
+            programOptions
             // {
               credentials = "the server is a unit that metamcp only connects to: remove it, and give the secrets to that unit (LoadCredential=).";
-              headers = "a socket has none: remove it.";
+              headers = "a socket carries no headers: remove it.";
             };
       in
       lib.concatMap (
-        { place, server, ... }@found:
-        lib.optionals (hasOneWay found) (
+        { place, server, ... }@entry:
+        lib.optionals (hasOneTransport entry) (
           lib.mapAttrsToList (key: reason: refuse "${place}.${key} has no effect, because ${reason}") (
             lib.filterAttrs (
               key: _:
@@ -323,9 +334,9 @@ let
             ) declared
           );
 
-    # DynamicUser= takes over a user of that name who is there, and does not start
-    # where there is only a group.
-    user-taken =
+    # With DynamicUser=, systemd would run the unit as an existing user of that name,
+    # and would not start it if only a group has the name.
+    user-conflict =
       let
         taken =
           known:
@@ -341,11 +352,11 @@ let
       in
       map (
         { option, name, ... }:
-        refuse "${option} is to run as ${userName name}, a user that systemd makes, and users.users has one of that name: rename the server or the user, or set ${option}.sandbox.user."
+        refuse "${option} would run as the dynamic user ${userName name}, but users.users declares a user of this name: rename the server or the user, or set ${option}.sandbox.user."
       ) (taken users)
       ++ map (
         { option, name, ... }:
-        refuse "${option} is to run as ${userName name}, a user and group that systemd makes, and users.groups has one of that name: rename the server or the group, or set ${option}.sandbox.user."
+        refuse "${option} would run as the dynamic user ${userName name}, but users.groups declares a group of this name: rename the server or the group, or set ${option}.sandbox.user."
       ) (lib.filter ({ name, ... }: !(users != null && users ? ${userName name})) (taken groups))
       ++
         lib.optional
@@ -354,10 +365,10 @@ let
             && (users != null && users ? metamcp-service || groups != null && groups ? metamcp-service)
           )
           (
-            refuse "services.metamcp.user is null, for metamcp-service, a user and group that systemd makes, and users.users or users.groups has one of that name: rename it, or set services.metamcp.user."
+            refuse "services.metamcp.user is null, so that the service would run as the dynamic user metamcp-service, but users.users or users.groups declares this name: rename it there, or set services.metamcp.user."
           );
 
-    # systemd refuses to start what has no working directory.
+    # systemd does not start a unit whose working directory it cannot enter.
     cwd-hidden =
       map
         (
@@ -371,21 +382,21 @@ let
           ) declared
         );
 
-    user-unknown = map (
+    unknown-user = map (
       { option, value, ... }:
-      refuse "${option} is ${value}, and there is no such user: declare users.users.${value}."
-    ) (strangers "user" users);
+      refuse "${option} is ${value}, but this user does not exist: declare users.users.${value}."
+    ) (unknownNames "user" users);
 
-    group-unknown = map (
+    unknown-group = map (
       { option, value, ... }:
-      refuse "${option} is ${value}, and there is no such group: declare users.groups.${value}."
-    ) (strangers "group" groups);
+      refuse "${option} is ${value}, but this group does not exist: declare users.groups.${value}."
+    ) (unknownNames "group" groups);
   };
 in
 {
   assertions = lib.concatLists (lib.attrValues assertions);
   warnings = lib.concatLists (lib.attrValues warnings);
 
-  # What each is about, so that the tests can tell that none is without one.
+  # The kinds of assertions and warnings. The tests check that each has a case.
   kinds = lib.attrNames assertions ++ lib.attrNames warnings;
 }

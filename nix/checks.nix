@@ -1,4 +1,4 @@
-# What `nix flake check` builds.
+# The checks that `nix flake check` builds.
 {
   module,
   nixpkgs,
@@ -8,7 +8,7 @@
 let
   inherit (nixpkgs) lib;
 
-  # The whole project, and not only what the package is built of.
+  # The whole project, not only the source of the package.
   source = ../.;
 
   # cargo COMMAND, with the dependencies and tools of the package.
@@ -34,7 +34,7 @@ in
   inherit package;
 
   clippy = cargo "clippy" "clippy --offline --locked --all-targets -- -D warnings" [ pkgs.clippy ];
-  # They start servers and listen, on the loopback interface alone.
+  # The tests start servers and listen, on the loopback interface only.
   tests = cargo "tests" "test --offline --locked --no-fail-fast" [ pkgs.util-linux ];
 
   fmt =
@@ -55,8 +55,8 @@ in
         touch $out
       '';
 
-  # The modules with nixpkgs' own lib, and among much else that nix/options.md
-  # is what they say.
+  # The evaluation of the modules with nixpkgs' own lib. It also checks that
+  # nix/options.md is up to date.
   evaluation =
     pkgs.runCommand "metamcp-evaluation"
       {
@@ -73,7 +73,7 @@ in
         source/nix/tests/run --lib ${nixpkgs}/lib ${lib.getExe package} $out
       '';
 
-  # The example, as real NixOS makes it and as the program itself checks it.
+  # The configuration of the example, as NixOS generates it and the program checks it.
   configuration =
     (lib.nixosSystem {
       inherit (pkgs.stdenv.hostPlatform) system;
@@ -83,11 +83,11 @@ in
       ];
     }).config.environment.etc."metamcp/metamcp.toml".source;
 }
-# One virtual machine each; they need KVM to be quick.
+# One virtual machine for each test. They are slow without KVM.
 // lib.mapAttrs' (name: lib.nameValuePair "vm-${name}") (
   lib.genAttrs [
     "activation"
-    "cold-wave"
+    "cold-start"
     "hardening"
     "reload"
     "restart"

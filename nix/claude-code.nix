@@ -1,14 +1,14 @@
-# services.metamcp.claudeCode: what Claude Code has to be told.
+# services.metamcp.claudeCode: the configuration of Claude Code as a client.
 { config, lib, ... }:
 let
   cfg = config.services.metamcp;
   inherit (cfg.settings) listen;
 
-  claude = import ./claude-entry.nix { inherit lib; };
+  claude = import ./claude-code-entry.nix { inherit lib; };
 in
 {
   options.services.metamcp.claudeCode = {
-    enable = lib.mkEnableOption "{file}`/etc/metamcp/mcp.json`, which tells Claude Code of this service: give it to `claude --mcp-config`, or copy it as {file}`.mcp.json` into a project";
+    enable = lib.mkEnableOption "{file}`/etc/metamcp/mcp.json`, which declares this service to Claude Code. Pass the file to `claude --mcp-config`, or copy it into a project as {file}`.mcp.json`";
 
     url = claude.urlOption listen;
   };

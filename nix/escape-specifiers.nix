@@ -1,2 +1,2 @@
-# A text as a value in a unit: systemd puts nothing in for what begins with "%".
+# Escapes a text for a unit file, so that systemd expands no % specifier in it.
 { lib }: lib.replaceStrings [ "%" ] [ "%%" ]

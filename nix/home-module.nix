@@ -1,4 +1,4 @@
-# metamcp as a service of a user, for Home Manager.
+# The Home Manager module: one metamcp for a user.
 {
   config,
   lib,
@@ -12,23 +12,23 @@ let
   cfg = config.services.metamcp;
   inherit (cfg) settings;
 
-  document = import ./document.nix { inherit lib pkgs; };
-  inherit (document) format;
-  declared = import ./declared.nix {
+  tomlFile = import ./config-file.nix { inherit lib pkgs; };
+  inherit (tomlFile) format;
+  serverOptions = import ./server-options.nix {
     inherit format lib;
     forUser = true;
   };
-  examined = import ./assertions.nix { inherit lib; } { inherit cfg; };
-  unitFile = import ./unit-file.nix { inherit lib; };
+  checked = import ./assertions.nix { inherit lib; } { inherit cfg; };
+  parseUnitFile = import ./unit-file-parser.nix { inherit lib; };
   escapeSpecifiers = import ./escape-specifiers.nix { inherit lib; };
 
-  configFile = document.file cfg.package settings;
+  configFile = tomlFile.file cfg.package settings;
   configPath = "${config.xdg.configHome}/metamcp/metamcp.toml";
 
   startsAtLogin = lib.any (server: server.start != "lazy") (lib.attrValues settings.servers);
 
-  # The user's own programs are found too, as in a shell; what a manager of
-  # another distribution has in its PATH stays behind them.
+  # The profile of the user is in PATH too, as in a shell. The PATH of the user manager
+  # follows, which another distribution may set.
   packages =
     cfg.extraPackages ++ lib.concatMap (server: server.extraPackages) (lib.attrValues cfg.servers);
   serve = pkgs.writeShellScript "metamcp-serve" ''
@@ -38,18 +38,18 @@ let
     exec ${lib.getExe cfg.package} "$@"
   '';
 
-  # The units that the package brings, for sd-switch to see what has changed and
-  # for users to change them by systemd.user.services.metamcp.  Home Manager
-  # makes links of WantedBy= and needs no Also=.
+  # The units of the package as options, so that sd-switch sees what has changed, and
+  # users can change them in systemd.user.services.metamcp. Home Manager creates the
+  # links for WantedBy= itself, and does not need Also=.
   packaged =
     name:
     lib.mapAttrs (_: lib.mapAttrs (_: lib.mkDefault)) (
-      removeAttrs (unitFile (../systemd/user + "/${name}")) [ "Install" ]
+      removeAttrs (parseUnitFile (../systemd/user + "/${name}")) [ "Install" ]
     );
 
   integration = import ./mcp-integration.nix { inherit lib; } {
     home = config.home.homeDirectory;
-    isOwnUrl = ((import ./address.nix { inherit lib; }).own settings.listen.http).isOurs;
+    inherit ((import ./local-address.nix { inherit lib; }).listenAddress settings.listen.http) isOwnUrl;
     final = cfg.servers;
     declared = lib.optionalAttrs integrates (
       removeAttrs config.programs.mcp.servers cfg.mcpIntegration.exclude
@@ -57,11 +57,11 @@ let
   };
   integrates = hasMcp && config.programs.mcp.enable && cfg.mcpIntegration.enable;
 
-  # Older releases of Home Manager do not have them.
+  # Older releases of Home Manager do not have these modules.
   hasMcp = options ? programs && options.programs ? mcp;
   hasClaudeCode = options ? programs && options.programs ? claude-code;
   usesClaudeCode = hasClaudeCode && config.programs.claude-code.enable;
-  claude = import ./claude-entry.nix { inherit lib; };
+  claude = import ./claude-code-entry.nix { inherit lib; };
   entry = claude.entry settings.listen cfg.claudeCode.url;
 in
 {
@@ -71,7 +71,7 @@ in
     package = lib.mkPackageOption pkgs "metamcp" { };
 
     servers = mkOption {
-      type = types.attrsOf (types.submodule declared.module);
+      type = types.attrsOf (types.submodule serverOptions.module);
       default = { };
       example = lib.literalExpression ''
         {
@@ -84,17 +84,18 @@ in
         }
       '';
       description = ''
-        MCP servers by name. A name has 1 to 40 letters, digits, `-` and `_`,
-        starts and ends with a letter or digit, and has no `__`.
+        The MCP servers, by name. A name has 1 to 40 letters, digits, `-` and
+        single `_`, with a letter or digit at both ends.
 
-        A server with a `command` is a child of the service, with the rights of
-        the user and in the sandbox of {file}`metamcp.service`. The manager of a
-        user has no other users and hardly any sandbox to give, so that there is
-        no `isolation` and no `sandbox` here: a server that should not get at
-        the files of the user belongs into the module for NixOS.
+        A server with a `command` is a child of the service. It has the
+        permissions of the user and the sandbox of {file}`metamcp.service`. A
+        user manager has no other user for it, and only a weak sandbox.
+        Therefore the options `isolation` and `sandbox` do not exist here.
+        Declare a server that must not access the files of the user in the NixOS
+        module instead.
 
-        What else a table of {option}`services.metamcp.settings.servers` may say
-        can be said there; it takes precedence.
+        You can set further keys in
+        {option}`services.metamcp.settings.servers`, which takes precedence.
       '';
     };
 
@@ -106,7 +107,7 @@ in
         }
       );
       default = { };
-      description = "Contents of {file}`$XDG_CONFIG_HOME/metamcp/metamcp.toml`.";
+      description = "The contents of {file}`$XDG_CONFIG_HOME/metamcp/metamcp.toml`.";
     };
 
     credentials = mkOption {
@@ -116,9 +117,10 @@ in
         gitea-token = "/run/user/1000/secrets/gitea-token";
       };
       description = ''
-        Files with secrets, by the name under which
-        {option}`services.metamcp.settings` refers to them (`credential:NAME`).
-        systemd hands them to the service (`LoadCredential=`).
+        The files with secrets, by name. In
+        {option}`services.metamcp.settings`, `credential:NAME` refers to the file
+        of that name. systemd passes the files to the service
+        (`LoadCredential=`).
       '';
     };
 
@@ -127,8 +129,8 @@ in
       default = [ ];
       example = lib.literalExpression "[ pkgs.git pkgs.nodejs pkgs.uv ]";
       description = ''
-        Packages whose programs the servers find in their {env}`PATH`, before
-        those in the profile of the user.
+        Packages whose programs are in the {env}`PATH` of the servers, before
+        the profile of the user.
       '';
     };
 
@@ -138,12 +140,13 @@ in
         default = true;
         example = false;
         description = ''
-          Whether the servers in {option}`programs.mcp.servers` are servers of
-          metamcp too, if {option}`programs.mcp.enable` is set: each one that is
-          not disabled is a default of {option}`services.metamcp.servers`.
-          Files in `env` become credentials, `{env:NAME}` a variable of the
-          service. An entry that leads to metamcp itself is left out, so that
-          other clients can be given it there.
+          Whether metamcp also serves the servers in
+          {option}`programs.mcp.servers`, if {option}`programs.mcp.enable` is
+          set. Each server that is not disabled becomes a default of
+          {option}`services.metamcp.servers`. Files in `env` become credentials,
+          and `{env:NAME}` becomes a variable of the service. An entry for
+          metamcp itself is left out, so that you can declare metamcp there for
+          other clients.
         '';
       };
 
@@ -151,7 +154,7 @@ in
         type = types.listOf types.str;
         default = [ ];
         example = [ "context7" ];
-        description = "Names of servers in {option}`programs.mcp.servers` that are left to their clients.";
+        description = "The names of servers in {option}`programs.mcp.servers` that metamcp does not serve.";
       };
     };
 
@@ -161,11 +164,12 @@ in
         default = false;
         example = true;
         description = ''
-          Whether Claude Code is told of metamcp: as a server in
-          {option}`programs.claude-code.mcpServers` if
-          {option}`programs.claude-code.enable` is set, else in
-          {file}`$XDG_CONFIG_HOME/metamcp/mcp.json`, for
-          {command}`claude --mcp-config` or to be copied as {file}`.mcp.json`.
+          Whether to declare metamcp to Claude Code. If
+          {option}`programs.claude-code.enable` is set, metamcp becomes a server
+          in {option}`programs.claude-code.mcpServers`. Otherwise it is in
+          {file}`$XDG_CONFIG_HOME/metamcp/mcp.json`. Pass this file to
+          {command}`claude --mcp-config`, or copy it into a project as
+          {file}`.mcp.json`.
         '';
       };
 
@@ -176,9 +180,9 @@ in
   config = lib.mkIf cfg.enable (
     lib.mkMerge [
       {
-        inherit (examined) assertions;
+        inherit (checked) assertions;
         warnings =
-          examined.warnings
+          checked.warnings
           ++ integration.warnings
           ++
             lib.optional
@@ -188,12 +192,12 @@ in
                 && cfg.claudeCode.enable
                 && config.programs.claude-code.enableMcpIntegration or false
               )
-              "programs.claude-code.enableMcpIntegration makes Claude Code start the servers in programs.mcp.servers itself, besides those that metamcp runs: set it to false.";
+              "programs.claude-code.enableMcpIntegration makes Claude Code start the servers in programs.mcp.servers itself, in addition to metamcp: set it to false.";
 
         services.metamcp.servers = integration.servers;
-        services.metamcp.settings.servers = lib.mapAttrs declared.toSettings cfg.servers;
+        services.metamcp.settings.servers = lib.mapAttrs serverOptions.toSettings cfg.servers;
         services.metamcp.credentials = lib.mkMerge (
-          lib.mapAttrsToList declared.serviceCredentials cfg.servers
+          lib.mapAttrsToList serverOptions.serviceCredentials cfg.servers
         );
 
         home.packages = [ cfg.package ];
@@ -227,13 +231,14 @@ in
           {
             Unit = {
               X-Reload-Triggers = [ "${configFile}" ];
-              # A changed socket is restarted, which stops the service: that
-              # cannot be reloaded then.
+              # sd-switch restarts a changed socket, which stops the service. A
+              # stopped service cannot reload, so that it must restart.
               X-Restart-Triggers = [
                 settings.listen.http
               ]
               ++ lib.optional (settings.listen.control != null) settings.listen.control;
-              # One restart under the new unit, while the sockets hold the clients.
+              # sd-switch restarts the service once, with the new unit. Meanwhile the
+              # sockets queue new connections.
               X-SwitchMethod = "restart";
             };
             Service = {

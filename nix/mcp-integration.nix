@@ -1,17 +1,17 @@
-# The servers that Home Manager's programs.mcp.servers declares for any client,
-# as services.metamcp.servers has them.  `metamcp import` reads the same shapes
-# and decides alike: a value that is `{env:NAME}` or `{file:PATH}` as a whole is
-# a reference, and what is known only later has no place in a command line.
+# Converts the servers in Home Manager's programs.mcp.servers, which are for any client,
+# to services.metamcp.servers. `metamcp import` converts the same formats by the same
+# rules. A value that is `{env:NAME}` or `{file:PATH}` as a whole is a reference. A
+# command line cannot contain a reference.
 { lib }:
 {
   # The home directory, for `{file:~/…}`.
   home,
-  # Whether a URL is that of this service.
+  # True if a URL is the address of this service.
   isOwnUrl,
   # programs.mcp.servers.
   declared,
-  # services.metamcp.servers, with these among them: what it says takes the place
-  # of what is said here.
+  # services.metamcp.servers, which include the converted servers. Its own definitions
+  # take precedence over the converted ones.
   final,
 }:
 let
@@ -19,8 +19,8 @@ let
   hasToken = text: lib.hasInfix "{env:" text || lib.hasInfix "{file:" text;
   asDefault = lib.mapAttrs (_: lib.mkDefault);
 
-  # What a value of env or headers is here: one of literal, file and problem.
-  read =
+  # Converts a value of env or headers to one of literal, file and problem.
+  convertValue =
     value:
     let
       variable = builtins.match "\\{env:([A-Za-z_][A-Za-z0-9_]*)}" value;
@@ -33,9 +33,9 @@ let
     else if file != null then
       { file = lib.replaceStrings [ "~/" ] [ "${home}/" ] (lib.head file); }
     else if hasToken value then
-      { problem = "is put together of parts that are known only later"; }
+      { problem = "contains a reference and other text, which metamcp cannot combine"; }
     else if lib.hasPrefix "env:" value || lib.hasPrefix "credential:" value then
-      { problem = "would be taken for a reference"; }
+      { problem = "would be read as a reference"; }
     else
       { literal = value; };
 
@@ -46,27 +46,28 @@ let
       command = server.command or null;
       args = server.args or [ ];
       table = if url != null then "headers" else "env";
-      # Nothing of this is of use to a server that is to be reached in another way.
-      isReplaced = lib.any (way: final.${name}.${way} != null) [
+      # True if `final` gives the server another transport, so that this entry has no
+      # effect.
+      isReplaced = lib.any (transport: final.${name}.${transport} != null) [
         "socket"
         (if url != null then "command" else "url")
       ];
       unlessReplaced = lib.mapAttrs (_: lib.mkIf (!isReplaced));
-      values = lib.mapAttrs (_: read) (server.${table} or { });
+      values = lib.mapAttrs (_: convertValue) (server.${table} or { });
       only =
         kind: lib.mapAttrs (_: value: value.${kind}) (lib.filterAttrs (_: value: value ? ${kind}) values);
 
       refused =
         if !isName name then
-          "has a name that metamcp does not take: rename it to ${nameRule}"
+          "has a name that metamcp does not accept: rename it to ${nameRule}"
         else if url != null && lib.hasPrefix "https://" url then
-          "is at an https:// address, which metamcp cannot connect to yet: set services.metamcp.servers.${name}.url to the http:// address of a TLS proxy on this host${
-            lib.optionalString (server.headers or { } != { }) ", and its headers beside it"
+          "has an https:// address, which metamcp cannot connect to yet: set services.metamcp.servers.${name}.url to the http:// address of a TLS proxy on this host${
+            lib.optionalString (server.headers or { } != { }) ", set its headers there too"
           }"
         else if url != null && (!lib.hasPrefix "http://" url || hasToken url) then
-          "has an address that metamcp cannot connect to: set services.metamcp.servers.${name}.url to one that begins with http:// and is written out"
+          "has an address that metamcp cannot connect to: set services.metamcp.servers.${name}.url to an address that begins with http:// and contains no reference"
         else if command != null && lib.any hasToken ([ command ] ++ args) then
-          "has a {env:…} or {file:…} in its command line, where metamcp puts nothing in: declare it in services.metamcp.servers.${name}, with a program that takes the value from a variable"
+          "has a {env:…} or {file:…} in its command line, where metamcp replaces no references: declare it in services.metamcp.servers.${name}, with a program that reads the value from a variable"
         else
           null;
     in
@@ -97,7 +98,7 @@ let
       );
     };
 
-  # Those that are in use, and not this service itself under another name.
+  # The servers that are enabled and are not this service itself.
   wanted = lib.filterAttrs (_: found: !found.isOff && !found.isOwn) (lib.mapAttrs convert declared);
 in
 {
@@ -105,7 +106,7 @@ in
     lib.filterAttrs (_: found: found.refused == null) wanted
   );
 
-  # What cannot be taken over, but for what `final` says of it in its own words.
+  # The servers and values that cannot be converted, unless `final` sets them itself.
   warnings = lib.concatLists (
     lib.mapAttrsToList (
       name: found:
@@ -117,7 +118,7 @@ in
           lib.mapAttrsToList (
             key: problem:
             lib.optional (!(final.${name}.${found.table} ? ${key}) && !(final.${name}.credentials ? ${key}))
-              "programs.mcp.servers.${name}.${found.table}.${key} ${problem}, and is left out: write the whole value into a file, and set services.metamcp.servers.${name}.credentials.${key} to its path."
+              "programs.mcp.servers.${name}.${found.table}.${key} ${problem}, so that metamcp leaves it out: write the whole value into a file, and set services.metamcp.servers.${name}.credentials.${key} to its path."
           ) found.problems
         )
     ) wanted

@@ -1,3 +1,4 @@
+# The NixOS module: one metamcp for the host.
 {
   config,
   lib,
@@ -11,36 +12,36 @@ let
   cfg = config.services.metamcp;
   inherit (cfg) settings;
 
-  document = import ./document.nix { inherit lib pkgs; };
-  inherit (document) format;
-  configFile = document.file cfg.package settings;
-  declared = import ./declared.nix { inherit format lib; };
+  tomlFile = import ./config-file.nix { inherit lib pkgs; };
+  inherit (tomlFile) format;
+  configFile = tomlFile.file cfg.package settings;
+  serverOptions = import ./server-options.nix { inherit format lib; };
   sandbox = import ./sandbox.nix { inherit lib; };
-  instance = import ./instance.nix { inherit declared lib sandbox; };
-  gateway = import ./gateway.nix { inherit lib; };
+  serverUnit = import ./server-unit.nix { inherit lib sandbox serverOptions; };
+  serviceDirectives = import ./service-unit.nix { inherit lib; };
   escapeSpecifiers = import ./escape-specifiers.nix { inherit lib; };
-  examined = import ./assertions.nix { inherit lib; } {
+  checked = import ./assertions.nix { inherit lib; } {
     inherit cfg;
     inherit (config.users) groups users;
     inherit (config.systemd) services;
     serviceDefinitions = options.systemd.services.definitionsWithLocations;
   };
 
-  # The servers that are units of their own, and all others.
-  inherit (import ./inventory.nix { inherit lib; } cfg) isUnit;
-  isolated = lib.filterAttrs (_: isUnit) cfg.servers;
+  # The servers that run in units, and all others.
+  inherit (import ./declared-servers.nix { inherit lib; } cfg) isUnit;
+  inUnits = lib.filterAttrs (_: isUnit) cfg.servers;
   others = lib.filterAttrs (_: server: !isUnit server) cfg.servers;
-  instances = lib.mapAttrs (instance.units {
+  serverUnits = lib.mapAttrs (serverUnit.units {
     inherit (cfg) credentials;
     effective = settings.servers;
-  }) isolated;
-  # Those that are units alone refer to: none of the service's.
+  }) inUnits;
+  # The credentials that only server units refer to. The service does not load them.
   credentialsOfUnits =
     let
-      ours = document.references settings;
+      credentialsOfService = tomlFile.references settings;
     in
-    lib.filter (name: !lib.elem name ours) (
-      document.references (lib.mapAttrsToList (_: server: server.env) isolated)
+    lib.filter (name: !lib.elem name credentialsOfService) (
+      tomlFile.references (lib.mapAttrsToList (_: server: server.env) inUnits)
     );
 
   controlGroup =
@@ -62,8 +63,8 @@ in
     servers = mkOption {
       type = types.attrsOf (
         types.submodule [
-          declared.module
-          instance.module
+          serverOptions.module
+          serverUnit.module
         ]
       );
       default = { };
@@ -84,12 +85,12 @@ in
         }
       '';
       description = ''
-        MCP servers by name. A name has 1 to 40 letters, digits, `-` and `_`,
-        starts and ends with a letter or digit, and has no `__`.
+        The MCP servers, by name. A name has 1 to 40 letters, digits, `-` and
+        single `_`, with a letter or digit at both ends.
 
-        Every one with a `command` runs in a unit of its own, the template
-        {file}`metamcp-server-NAME@.service`, which systemd starts when metamcp
-        connects to {file}`metamcp-server-NAME.socket`.
+        A server with a `command` runs in its own systemd unit, an instance of
+        the template {file}`metamcp-server-NAME@.service`. systemd starts the
+        instance when metamcp connects to {file}`metamcp-server-NAME.socket`.
       '';
     };
 
@@ -101,9 +102,9 @@ in
         pool.size = 50;
       };
       description = ''
-        Contents of {file}`/etc/metamcp/metamcp.toml`. Servers that are declared
-        in {option}`services.metamcp.servers` are among its `servers`, each key
-        as a default.
+        The contents of {file}`/etc/metamcp/metamcp.toml`. The servers in
+        {option}`services.metamcp.servers` are added to `servers`; each of their
+        keys is a default that `settings` overrides.
       '';
     };
 
@@ -114,11 +115,11 @@ in
         gitea-token = "/run/secrets/gitea-token";
       };
       description = ''
-        Files with secrets, by the name under which
-        {option}`services.metamcp.settings` refers to them (`credential:NAME`).
-        systemd reads them as root and hands them to the service alone
-        (`LoadCredential=`), or to the unit of the server that refers to one in
-        its `env`.
+        The files with secrets, by name. In
+        {option}`services.metamcp.settings`, `credential:NAME` refers to the file
+        of that name. systemd reads each file as root and passes it only to the
+        service (`LoadCredential=`). A credential that only the `env` of a server
+        unit refers to goes only to that unit.
       '';
     };
 
@@ -127,9 +128,9 @@ in
       default = [ ];
       example = lib.literalExpression "[ pkgs.git pkgs.nodejs pkgs.uv ]";
       description = ''
-        Packages whose programs the service finds in its {env}`PATH`, and so do
-        its children: the servers with `isolation = "spawn"` and those in
-        {option}`services.metamcp.settings`.
+        Packages whose programs are in the {env}`PATH` of the service and of its
+        children. The children are the servers with `isolation = "spawn"` and the
+        servers in {option}`services.metamcp.settings`.
       '';
     };
 
@@ -138,8 +139,8 @@ in
       default = null;
       example = "alice";
       description = ''
-        User that the service runs as, who must exist. If `null`, one that
-        systemd makes (`DynamicUser=`).
+        The user that the service runs as. This user must exist. If `null`,
+        systemd allocates a user (`DynamicUser=`).
       '';
     };
 
@@ -147,7 +148,7 @@ in
       type = types.nullOr types.str;
       default = null;
       example = "users";
-      description = "Group that the service runs as, which must exist; that of its user if `null`.";
+      description = "The group that the service runs as. This group must exist. If `null`, the primary group of the user.";
     };
 
     openFirewall = mkOption {
@@ -155,38 +156,41 @@ in
       default = false;
       example = true;
       description = ''
-        Whether to open the port in {option}`services.metamcp.settings.listen.http`
+        Whether to open the port of {option}`services.metamcp.settings.listen.http`
         in the firewall.
       '';
     };
   };
 
   config = lib.mkIf cfg.enable {
-    inherit (examined) assertions warnings;
+    inherit (checked) assertions warnings;
 
     environment.etc."metamcp/metamcp.toml".source = configFile;
     environment.systemPackages = [ cfg.package ];
 
     networking.firewall.allowedTCPPorts = lib.mkIf cfg.openFirewall [
-      (lib.toInt ((import ./address.nix { inherit lib; }).own settings.listen.http).port)
+      (lib.toInt ((import ./local-address.nix { inherit lib; }).listenAddress settings.listen.http).port)
     ];
 
     users.groups.metamcp = { };
-    # There before the first server needs it, which then need not restart metamcp.
+    # Exists even without a server unit, so that the first one does not restart metamcp.
     users.groups.metamcp-servers = { };
 
     services.metamcp.settings.servers =
-      lib.mapAttrs declared.toSettings others // lib.mapAttrs (_: { settings, ... }: settings) instances;
-    services.metamcp.credentials = lib.mkMerge (lib.mapAttrsToList declared.serviceCredentials others);
+      lib.mapAttrs serverOptions.toSettings others
+      // lib.mapAttrs (_: { settings, ... }: settings) serverUnits;
+    services.metamcp.credentials = lib.mkMerge (
+      lib.mapAttrsToList serverOptions.serviceCredentials others
+    );
 
-    # The units themselves come with the package; NixOS ignores their [Install].
+    # The package contains the units. NixOS ignores their [Install] sections.
     systemd.packages = [ cfg.package ];
 
     systemd.sockets = {
       metamcp = {
         wantedBy = [ "sockets.target" ];
         partOf = [ "metamcp-addresses.service" ];
-        # The empty entry takes back the address in the package's unit.
+        # The empty entry removes the address of the package's unit.
         listenStreams = [
           ""
           settings.listen.http
@@ -203,19 +207,20 @@ in
       };
     }
     // lib.mapAttrs' (
-      name: { socket, ... }: lib.nameValuePair (instance.unitName name) socket
-    ) instances;
+      name: { socket, ... }: lib.nameValuePair (serverUnit.unitName name) socket
+    ) serverUnits;
 
     systemd.services = {
       metamcp = {
         wantedBy = lib.mkIf startsAtBoot [ "multi-user.target" ];
         path = cfg.extraPackages ++ lib.concatMap (server: server.extraPackages) (lib.attrValues others);
         reloadTriggers = [ configFile ];
-        # One restart under the new unit, while the sockets hold the clients,
-        # instead of a stop now and a start at the end of the switch.
+        # The switch restarts the service once, with the new unit. Meanwhile the
+        # sockets queue new connections. The default is a stop at the beginning of
+        # the switch and a start at its end.
         stopIfChanged = false;
         serviceConfig =
-          lib.mapAttrs (_: lib.mkDefault) (gateway {
+          lib.mapAttrs (_: lib.mkDefault) (serviceDirectives {
             inherit (cfg) group settings user;
           })
           // {
@@ -226,9 +231,10 @@ in
           };
       };
 
-      # A switch restarts no socket for a change of its own, as of its group, and
-      # systemd closes one whose address has changed when it reads the unit again.
-      # This one's restart is that of the sockets, and so of the service.
+      # A switch does not restart a changed socket unit, for example one with
+      # another group. systemd closes a socket whose address has changed when it
+      # reads the unit again. A restart of this unit restarts the sockets (PartOf=),
+      # and with them the service.
       metamcp-addresses = {
         description = "Addresses of metamcp";
         wantedBy = [ "multi-user.target" ];
@@ -246,8 +252,8 @@ in
       };
     }
     // lib.mapAttrs' (
-      name: { service, ... }: lib.nameValuePair "${instance.unitName name}@" service
-    ) instances;
+      name: { service, ... }: lib.nameValuePair "${serverUnit.unitName name}@" service
+    ) serverUnits;
   };
 
   meta.maintainers = [ ];

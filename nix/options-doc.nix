@@ -1,35 +1,35 @@
-# The reference of all options, in Markdown: nix/options.md.
+# Generates the reference of all options in Markdown, nix/options.md.
 #
 #   import ./options-doc.nix { inherit lib; } { nixos = OPTIONS; home = OPTIONS; }
 #
-# OPTIONS is what an evaluation has as `options`, of NixOS or of Home Manager.
+# OPTIONS is the attribute `options` of an evaluation of NixOS or of Home Manager.
 { lib }:
 { home, nixos }:
 let
   prefix = "services.metamcp";
 
-  # What each section is about, by what comes after services.metamcp.
-  about = {
+  # The summary of each section, by its path below services.metamcp.
+  summaries = {
     "" = "The service itself.";
     servers = "The MCP servers, by name.";
-    "servers.<name>.sandbox" = "What the unit of a server may do.";
-    upstream = "One endpoint that clients see as it is.";
-    claudeCode = "What Claude Code is told.";
+    "servers.<name>.sandbox" = "The sandbox of a server unit.";
+    upstream = "One endpoint that clients see unchanged.";
+    claudeCode = "The configuration of Claude Code as a client.";
     settings = "The configuration file.";
-    "settings.breaker" = "When a server that fails is left alone.";
-    "settings.catalog" = "What is remembered of servers that are not connected.";
-    "settings.health" = "How servers are watched.";
-    "settings.listen" = "Where clients and operators reach the service.";
-    "settings.pool" = "How many connections to servers there may be, and for how long.";
-    "settings.provision" = "Which servers may be added on request.";
-    "settings.provision.servers" = "The servers that may be added on request, by name.";
-    "settings.search" = "How tools are searched for.";
-    "settings.servers" = "The servers as the configuration file has them, for exact control.";
-    "settings.service" = "How the service as a whole behaves.";
-    "settings.tasks" = "What is kept of calls that go on by themselves.";
-    "settings.tools" = "What the view `meta` shows of itself.";
+    "settings.breaker" = "The circuit breakers, which leave failing servers alone.";
+    "settings.catalog" = "The lists that metamcp keeps of servers without a connection.";
+    "settings.health" = "The liveness checks of servers.";
+    "settings.listen" = "The addresses for clients and operators, and the sessions of clients.";
+    "settings.pool" = "The number and lifetime of connections to servers.";
+    "settings.provision" = "The servers that metamcp may add on request.";
+    "settings.provision.servers" = "The servers that metamcp may add on request, by name.";
+    "settings.search" = "The search for tools.";
+    "settings.servers" = "The servers as tables of the configuration file, for exact control.";
+    "settings.service" = "The behaviour of the service as a whole.";
+    "settings.tasks" = "The calls that continue without their callers.";
+    "settings.tools" = "The meta-tools of the view `meta`.";
   };
-  # The others follow in the order of the alphabet.
+  # The first sections. The others follow in alphabetical order.
   first = [
     ""
     "servers"
@@ -38,16 +38,16 @@ let
     "claudeCode"
   ];
 
-  # In which of them an option is.
+  # The section of an option.
   sectionOf =
     { loc, ... }:
     let
-      # After services.metamcp, and with two more for the end of a short one.
-      at = lib.tail (lib.tail loc) ++ [
+      # The path below services.metamcp, padded so that it has at least three parts.
+      path = lib.tail (lib.tail loc) ++ [
         ""
         ""
       ];
-      part = lib.elemAt at;
+      part = lib.elemAt path;
     in
     if part 0 == "servers" then
       if part 2 == "sandbox" then "servers.<name>.sandbox" else "servers"
@@ -58,12 +58,12 @@ let
         "settings.provision.servers"
       else
         "settings.${part 1}"
-    else if about ? ${part 0} then
+    else if summaries ? ${part 0} then
       part 0
     else
       "";
 
-  # What the module system itself declares in each submodule is left out.
+  # Without the options that the module system declares in each submodule.
   list =
     options:
     lib.filter (option: option.visible && !option.internal && !lib.elem "_module" option.loc) (
@@ -75,16 +75,16 @@ let
   byName = lib.listToAttrs (map (option: lib.nameValuePair option.name option) all);
   bySection = lib.groupBy sectionOf all;
   sections = lib.filter (key: bySection ? ${key}) (
-    first ++ lib.filter (key: !lib.elem key first) (lib.attrNames about)
+    first ++ lib.filter (key: !lib.elem key first) (lib.attrNames summaries)
   );
 
   heading = key: "${prefix}${lib.optionalString (key != "") ".${key}"}";
-  # As Markdown on the web makes it of a heading.
+  # The anchor of a heading, as GitHub generates it.
   anchor =
     text:
     lib.toLower (lib.concatStrings (lib.filter lib.isString (builtins.split "[^A-Za-z0-9_-]+" text)));
 
-  # An option that is called as its section stands at the head of it.
+  # The option with the name of its section is at the head of the section.
   section =
     key:
     let
@@ -95,9 +95,9 @@ let
     in
     lib.concatStringsSep "\n\n" (
       [ "## `${name}`" ]
-      ++ (if heads == [ ] then [ about.${key} ] else map body heads)
+      ++ (if heads == [ ] then [ summaries.${key} ] else map body heads)
       ++ lib.optional (repeated key != [ ]) (
-        "What these have of [a server](#${anchor (heading "servers")}): ${
+        "Options as for [a server](#${anchor (heading "servers")}): ${
           lib.concatMapStringsSep ", " (option: "`${lib.removePrefix "${name}.<name>." option.name}`") (
             repeated key
           )
@@ -106,7 +106,7 @@ let
       ++ map (option: "### `${option.name}`\n\n${body option}") others
     );
 
-  # The tables of servers in the file have most of what a server has above.
+  # Server tables of the file repeat most options of `servers`, and list them only by name.
   repeated = key: lib.filter (isRepeated key) bySection.${key};
   isRepeated =
     key: option:
@@ -119,33 +119,33 @@ let
       "settings.provision.servers"
     ]
     && twin != null
-    && said twin == said option;
+    && documented twin == documented option;
 
   # -------------------------------------------------------------- Home Manager
   ofHome = list home;
   homeByName = lib.listToAttrs (map (option: lib.nameValuePair option.name option) ofHome);
   isMissing = option: !(homeByName ? ${option.name});
-  # Of an option with others below it, the one at the top.
+  # The missing options, without those below another missing option.
   onlyNixos = lib.filter (
     option:
     isMissing option
     && !lib.any (other: isMissing other && lib.hasPrefix "${other.name}." option.name) all
   ) all;
-  otherwise = lib.filter (
-    option: !(byName ? ${option.name}) || said option != said byName.${option.name}
+  different = lib.filter (
+    option: !(byName ? ${option.name}) || documented option != documented byName.${option.name}
   ) ofHome;
   homeSection = lib.concatStringsSep "\n\n" (
     [
       "## Home Manager"
-      "The module for Home Manager, `nix/home-module.nix`, has the options above but for these: ${
+      "The Home Manager module, `nix/home-module.nix`, has all options above except these: ${
         lib.concatMapStringsSep ", " (option: "`${lib.removePrefix "${prefix}." option.name}`") onlyNixos
-      }. These are others there:"
+      }. The following options differ:"
     ]
-    ++ map (option: "### `${option.name}` (Home Manager)\n\n${body option}") otherwise
+    ++ map (option: "### `${option.name}` (Home Manager)\n\n${body option}") different
   );
 
-  # What documentation says of an option.
-  said = option: {
+  # The documented parts of an option.
+  documented = option: {
     inherit (option) description type;
     default = option.default or null;
     example = option.example or null;
@@ -164,7 +164,8 @@ let
       ++ lib.optional (option ? example) (value "Example" option.example)
     );
 
-  # Shorter where the options below say the rest, and a pattern as it is.
+  # Submodules are shortened, because the options below document them. Patterns are
+  # code.
   typeName =
     type:
     let
@@ -184,7 +185,7 @@ let
     else
       "${lib.head pattern} matching `${lib.elemAt pattern 1}`";
 
-  # Without the roles of NixOS' Markdown: {option}`x` is `x`.
+  # Removes the roles of NixOS' Markdown: {option}`x` becomes `x`.
   plain =
     text:
     lib.removeSuffix "\n" (
@@ -216,13 +217,13 @@ in
 ''
   # Options of `${prefix}`
 
-  All options of the NixOS module, `nix/module.nix`, and at the end where those of
-  [the module for Home Manager](#home-manager) are others, made from them by
-  `nix/tests/options-doc --write`. [README.md](../README.md) says what they are
-  for.
+  This page lists all options of the NixOS module, `nix/module.nix`. The last section
+  lists the differences of [the Home Manager module](#home-manager).
+  [docs/nixos.md](../docs/nixos.md) explains both modules.
+  `nix/tests/options-doc --write` generates this page from the modules.
 
   ${lib.concatMapStringsSep "\n" (
-    key: "- [`${heading key}`](#${anchor (heading key)}): ${about.${key}}"
+    key: "- [`${heading key}`](#${anchor (heading key)}): ${summaries.${key}}"
   ) sections}
 
   ${lib.concatMapStringsSep "\n\n" section sections}

@@ -11,39 +11,39 @@ rustPlatform.buildRustPackage {
   pname = manifest.package.name;
   inherit (manifest.package) version;
 
-  # Only what the build and the unit tests read, so that a change to the module
-  # or to a test outside cargo rebuilds nothing.
+  # Only the files that the build and the unit tests read, so that a change to the
+  # module or to a test outside cargo rebuilds nothing.
   src = lib.fileset.toSource {
     root = ../.;
     fileset = lib.fileset.unions [
       ../.cargo
       ../Cargo.lock
       ../Cargo.toml
-      # The unit tests compare them with the keys and the methods.
+      # The unit tests compare the documentation with the keys and the methods.
       ../README.md
       ../docs
       ../src
       ../systemd
-      # Cargo.toml may name targets in there, and cargo wants to see them.
+      # Cargo.toml may name targets in tests/, and cargo checks that they exist.
       (lib.fileset.fileFilter (file: file.hasExt "rs") ../tests)
     ];
   };
 
   cargoLock.lockFile = ../Cargo.lock;
 
-  # The release profile is quick to build; this one is optimised as a whole.
+  # The release profile builds quickly; this profile optimises the whole program.
   buildType = "dist";
 
   nativeBuildInputs = [ installShellFiles ];
 
-  # The unit tests.  The tests in tests/ start real processes and sockets and
-  # are run by the project's own checks.
+  # Only the unit tests. The tests in tests/ start processes and sockets; the flake
+  # checks run them.
   cargoTestFlags = [
     "--lib"
     "--bins"
   ];
 
-  # The drop-in in systemd/ is for systemd 252; nixpkgs has no such old one.
+  # The drop-in in systemd/ is for systemd 252; nixpkgs has a newer systemd.
   postInstall = ''
     install -Dm444 -t $out/lib/systemd/system systemd/metamcp{.service,.socket,-control.socket}
     install -Dm444 -t $out/lib/systemd/user systemd/user/*
@@ -51,7 +51,7 @@ rustPlatform.buildRustPackage {
       --replace-fail /usr/bin/metamcp $out/bin/metamcp
     install -Dm444 -t $out/share/doc/metamcp systemd/metamcp-server-example*
   ''
-  # The program itself writes them, so it must run where it is built.
+  # The program writes these files, so it must be able to run on the build platform.
   + lib.optionalString (stdenv.buildPlatform.canExecute stdenv.hostPlatform) ''
     $out/bin/metamcp man man1
     installManPage man1/*.1

@@ -1,11 +1,11 @@
-# The sandbox of a server that is a unit of its own: the options, what the
-# presets say, and the directives that are made of them.
+# The sandbox of a server unit: the options, the presets, and the directives of the
+# unit.
 { lib }:
 let
   inherit (lib) mkOption types;
 
   presets = {
-    # For a server that is to do what any program of a user without rights may.
+    # The server may do what any program of an unprivileged user may do.
     none = {
       hardened = false;
       home = "read-only";
@@ -14,9 +14,9 @@ let
       state = true;
       systemInformation = true;
     };
-    # Without MemoryDenyWriteExecute=, which ends Node and every other JIT
-    # compiler at its start, and without PrivateNetwork= and IPAddressDeny=,
-    # because most servers exist to reach something.
+    # Without MemoryDenyWriteExecute=, because Node and all other JIT compilers exit
+    # at their start under it. Without PrivateNetwork= and IPAddressDeny=, because
+    # most servers need the network.
     read-only = {
       hardened = true;
       home = "hidden";
@@ -25,9 +25,9 @@ let
       state = false;
       systemInformation = true;
     };
-    # Without MemoryDenyWriteExecute= for the same reason, and without
-    # ProcSubset=pid, which hides the /proc/stat and /proc/meminfo that runtimes
-    # size their thread pools and heaps by.
+    # Without MemoryDenyWriteExecute= for the same reason. Without ProcSubset=pid,
+    # because runtimes size their thread pools and heaps by /proc/stat and
+    # /proc/meminfo, which it hides.
     no-network = {
       hardened = true;
       home = "hidden";
@@ -36,7 +36,7 @@ let
       state = true;
       systemInformation = true;
     };
-    # All of it: systemd/metamcp-server-example@.service.
+    # All restrictions, as in systemd/metamcp-server-example@.service.
     strict = {
       hardened = true;
       home = "hidden";
@@ -47,12 +47,13 @@ let
     };
   };
 
-  # What no server needs that works with files and the network.
+  # The restrictions that do not affect a server that works with files and the
+  # network.
   #
-  # Not here, because it would take interpreters, git and certificates away:
-  # RootDirectory= and such.  Not here, because DynamicUser= brings it:
-  # ProtectSystem=strict, PrivateTmp=, NoNewPrivileges=, RemoveIPC= and
-  # RestrictSUIDSGID=.
+  # RootDirectory= and similar directives are not here, because they would hide
+  # interpreters, git and certificates. ProtectSystem=strict, PrivateTmp=,
+  # NoNewPrivileges=, RemoveIPC= and RestrictSUIDSGID= are not here, because
+  # DynamicUser= implies them.
   hardening = {
     CapabilityBoundingSet = "";
     LockPersonality = true;
@@ -66,12 +67,12 @@ let
     ProtectKernelModules = true;
     ProtectKernelTunables = true;
     ProtectProc = "invisible";
-    # That brings a /run of which ProtectSystem=strict knows nothing.
+    # ProtectProc= mounts a new /run, which ProtectSystem=strict does not cover.
     ReadOnlyPaths = "/run";
     RestrictNamespaces = true;
     RestrictRealtime = true;
     SystemCallArchitectures = "native";
-    # A refused call fails instead of killing its caller: runtimes probe.
+    # A refused call fails instead of killing the process, because runtimes probe calls.
     SystemCallErrorNumber = "EPERM";
     SystemCallFilter = [
       "@system-service"
@@ -80,9 +81,9 @@ let
     UMask = "0077";
   };
 
-  # One name for all instances of a server, so that they share what they keep,
-  # of at most 31 characters: that many systemd allows.  Not metamcp-NAME, which
-  # is the service's own for a server called `service`.
+  # One user name for all instances of a server, so that they share its state. systemd
+  # allows at most 31 characters. The prefix is not `metamcp-`, because a server named
+  # `service` would then have the user of the service, `metamcp-service`.
   userName =
     name:
     if builtins.stringLength name <= 27 then
@@ -92,7 +93,7 @@ let
 
   stateDirectory = name: "metamcp-servers/${name}";
 
-  # A path in a directive that takes several words.
+  # A path, quoted for a directive with several words.
   quoted =
     path:
     let
@@ -108,20 +109,21 @@ let
         User = userName name;
       }
     else
-      import ./user.nix sandbox.user;
+      import ./static-user.nix sandbox.user;
 
   home = {
     hidden = sandbox: {
-      # Nobody gets through the one to what is bound below it, and the other
-      # takes an empty file system.
+      # With `true`, the server could not reach a path that is bound below a home.
+      # `tmpfs` mounts an empty file system there instead.
       ProtectHome = if lib.any isInHome (bound sandbox) then "tmpfs" else true;
     };
-    # Files, and not the sockets in /run/user: through those a user's manager,
-    # desktop and agents take commands, with no sandbox at all.
+    # The files of the homes, but not the sockets in /run/user. Through those, a
+    # server could command the user's manager, desktop and agents, which run outside
+    # of its sandbox.
     read-only =
       sandbox:
       if lib.any isInRuntime (bound sandbox) then
-        # As above.  ProtectSystem=strict keeps all homes read-only.
+        # As for `hidden`. ProtectSystem=strict keeps all homes read-only.
         {
           ProtectHome = false;
           TemporaryFileSystem = "/run/user:ro";
@@ -131,7 +133,7 @@ let
           InaccessiblePaths = [ "-/run/user" ];
           ProtectHome = "read-only";
         };
-    # ProtectSystem=strict alone would keep it read-only.
+    # Without ReadWritePaths=, ProtectSystem=strict would keep the homes read-only.
     writable = _: {
       ProtectHome = false;
       ReadWritePaths = [
@@ -143,7 +145,8 @@ let
   };
 
   bound = sandbox: sandbox.readOnlyPaths ++ sandbox.writablePaths;
-  # As texts: a path that is put into one would be copied into the Nix store.
+  # Nix copies a path value into the store when a string interpolates it. toString
+  # does not.
   isIn =
     directory: path: lib.hasPrefix "${lib.removeSuffix "/" (toString directory)}/" "${toString path}/";
   isInRuntime = isIn "/run/user";
@@ -155,32 +158,32 @@ let
       "/run/user"
     ];
 
-  # Who asks others on this host by a socket that is a file needs no network: there
-  # names are looked up, also in the DNS, which is a way out.
+  # The directories with sockets of services that resolve names. A server without a
+  # network could send data to other hosts through their DNS queries.
   resolvers = [
     "/run/dbus"
     "/run/nscd"
     "/run/systemd/resolve"
   ];
-  # Less what is bound, which would be hidden with them.
+  # The resolvers to hide: not those with a bound path, which would be hidden too.
   hiddenResolvers =
     sandbox: lib.filter (directory: !lib.any (isIn directory) (bound sandbox)) resolvers;
 
-  # An option with a default that the preset sets, as this text says.
+  # An option whose default depends on the preset; `text` documents the default.
   option = attributes: text: mkOption (attributes // { defaultText = lib.literalMD text; });
 in
 {
   inherit stateDirectory userName;
 
-  # Whether a server does not see a path because of how much of the homes it sees.
+  # True if the option `home` hides a path from the server.
   isHidden =
     sandbox: path:
     (sandbox.home == "hidden" && isInHome path || sandbox.home == "read-only" && isInRuntime path)
     && !lib.any (shown: isIn shown path || isIn path shown) (bound sandbox);
-  # The least that `home` must be to show it.
+  # The most restrictive value of `home` that shows a path.
   homeThatShows = path: if isInRuntime path then "writable" else "read-only";
 
-  # The options: a submodule.
+  # The options, as a submodule.
   module =
     { config, ... }:
     let
@@ -193,7 +196,7 @@ in
           default = "read-only";
           example = "strict";
           description = ''
-            What the other options of the sandbox are by default.
+            The defaults of the other options of the sandbox:
 
             |                     | `none`      | `read-only` | `no-network` | `strict` |
             |---------------------|-------------|-------------|--------------|----------|
@@ -204,13 +207,13 @@ in
             | `systemInformation` | yes         | yes         | yes          | no       |
             | `home`              | `read-only` | `hidden`    | `hidden`     | `hidden` |
 
-            Hardening takes away capabilities, devices, namespaces, the clock,
-            the kernel's settings and modules, other users' processes, and the
-            system calls for such things. In each of them the server has a user
-            of its own, and apart from its state and its {file}`/tmp` all files
-            are read-only.
+            Hardening denies access to capabilities, devices, namespaces, the
+            clock, the settings and modules of the kernel, the processes of other
+            users, and the system calls for them. In every preset, the server has
+            its own user, and all files are read-only except its state and its
+            {file}`/tmp`.
 
-            For all that is not an option here, define
+            For directives without an option here, set
             {option}`systemd.services."metamcp-server-NAME@".serviceConfig`.
           '';
         };
@@ -220,10 +223,10 @@ in
           default = preset.network;
           example = false;
           description = ''
-            Whether the server reaches the network, of this host too. Without,
-            it has a network of its own in which there is nothing, and neither
-            D-Bus nor anybody else who would look names up for it. Other sockets
-            that are files it reaches, as far as its user may.
+            Whether the server can reach the network, including the network of
+            this host. If `false`, it has an empty network namespace, and cannot
+            reach D-Bus and the name services of this host. It can still reach
+            other Unix sockets, as far as its user may.
           '';
         } "`true` in the presets `none` and `read-only`";
 
@@ -235,8 +238,8 @@ in
             "192.0.2.0/24"
           ];
           description = ''
-            The only addresses and networks that the server can reach, as
-            `IPAddressAllow=` takes them; all if `null`.
+            The only addresses and networks that the server can reach, in the
+            syntax of `IPAddressAllow=`. If `null`, all.
           '';
         };
 
@@ -257,7 +260,7 @@ in
             "AF_INET"
             "AF_UNIX"
           ];
-          description = "Kinds of sockets that the server may make; all if the list is empty.";
+          description = "The address families of the sockets that the server may create. If the list is empty, all.";
         } "`AF_UNIX`, with `network` also `AF_INET`, `AF_INET6` and `AF_NETLINK`; all in the preset `none`";
 
         state = option {
@@ -265,10 +268,11 @@ in
           default = preset.state;
           example = true;
           description = ''
-            Whether the server keeps files: it may write to
-            {file}`/var/lib/metamcp-servers/NAME`, which is its home and its
-            working directory. Without, the home of a user that systemd makes is
-            a {file}`/tmp` that is gone with the instance.
+            Whether the server can keep files in
+            {file}`/var/lib/metamcp-servers/NAME`. This directory is then its
+            home and its working directory. If `false`, the home of a dynamic
+            user is a private {file}`/tmp`, which systemd removes with the
+            instance.
           '';
         } "`true` in the presets `none` and `no-network`";
 
@@ -277,9 +281,9 @@ in
           default = preset.jit;
           example = false;
           description = ''
-            Whether the server may have memory that is both writable and
-            executable, without which Node, browsers and every other JIT
-            compiler end at their start.
+            Whether the server may map memory that is both writable and
+            executable. Node, browsers and all other JIT compilers need it, and
+            exit at their start without it.
           '';
         } "`true`, except in the preset `strict`";
 
@@ -289,7 +293,8 @@ in
           example = false;
           description = ''
             Whether the server sees {file}`/proc/meminfo`, {file}`/proc/stat`
-            and the like, by which runtimes size their heaps and thread pools.
+            and similar files. Runtimes size their heaps and thread pools by
+            them.
           '';
         } "`true`, except in the preset `strict`";
 
@@ -302,10 +307,11 @@ in
           default = preset.home;
           example = "read-only";
           description = ''
-            What the server sees of {file}`/home` and {file}`/root`: nothing,
-            files that it may read, or files that it may also write, as far as
-            its user may. It sees {file}`/run/user` only if these are
-            `writable`: the sockets there let it do whatever the user may.
+            The access to {file}`/home` and {file}`/root`, within the permissions
+            of the server's user. `hidden`: none. `read-only`: the server can
+            read files. `writable`: the server can read and write files. Only
+            with `writable` does it see {file}`/run/user`, because the sockets
+            there let it do everything that the user may do.
           '';
         } "`\"hidden\"`, and `\"read-only\"` in the preset `none`";
 
@@ -314,9 +320,9 @@ in
           default = [ ];
           example = [ "/home/alice/notes" ];
           description = ''
-            Files and directories that the server sees wherever they are, also
-            below a hidden {file}`/home`. Its user must be allowed to read them.
-            Without one of them it does not start.
+            Files and directories that the server can read, even below a hidden
+            {file}`/home`. Its user needs permission to read them. If one of them
+            does not exist, the server does not start.
           '';
         };
 
@@ -325,9 +331,10 @@ in
           default = [ ];
           example = [ "/srv/notes" ];
           description = ''
-            Files and directories that the server sees and may write to,
-            wherever they are. Its user must be allowed to: see `user` and
-            `group`. Without one of them it does not start.
+            Files and directories that the server can read and write, even below
+            a hidden {file}`/home`. Its user needs permission for that: see
+            `user` and `group`. If one of them does not exist, the server does
+            not start.
           '';
         };
 
@@ -336,9 +343,10 @@ in
           default = "1G";
           example = "512M";
           description = ''
-            How much memory the processes of one instance may have together, in
-            bytes, with `K`, `M`, `G` or `T`, or as a share of the host's: the
-            kernel ends the instance at more. No bound if `null`.
+            The memory that the processes of one instance may use together: in
+            bytes, with `K`, `M`, `G` or `T`, or as a percentage of the host's
+            memory. The kernel kills an instance that uses more. If `null`, no
+            limit.
           '';
         };
 
@@ -346,7 +354,7 @@ in
           type = types.nullOr types.ints.positive;
           default = 256;
           example = 64;
-          description = "How many processes and threads one instance may have; no bound if `null`.";
+          description = "The largest number of processes and threads of one instance. If `null`, no limit.";
         };
 
         cpuQuota = mkOption {
@@ -354,8 +362,8 @@ in
           default = null;
           example = "150%";
           description = ''
-            How much time of a processor one instance may take, `"100%"` being
-            that of one; no bound if `null`.
+            The processor time that one instance may use. `"100%"` is one
+            processor. If `null`, no limit.
           '';
         };
 
@@ -364,10 +372,11 @@ in
           default = null;
           example = "alice";
           description = ''
-            User that the server runs as, who must exist. If `null`, one that
-            systemd makes for all instances of the server (`DynamicUser=`).
-            Named here, and not in `serviceConfig` with `DynamicUser=false`, which
-            would also end what that implies, as a read-only file system.
+            The user that the server runs as. This user must exist. If `null`,
+            systemd allocates one user for all instances of the server
+            (`DynamicUser=`). Do not set `DynamicUser=false` in `serviceConfig`
+            instead: that would also turn off what `DynamicUser=` implies, such as
+            the read-only file system.
           '';
         };
 
@@ -375,25 +384,25 @@ in
           type = types.nullOr types.str;
           default = null;
           example = "notes";
-          description = "Group that the server runs as, which must exist; that of its user if `null`.";
+          description = "The group that the server runs as. This group must exist. If `null`, the primary group of the user.";
         };
       };
     };
 
-  # What [Service] says of it.
+  # The directives in [Service] for a sandbox.
   directives =
     name: sandbox:
     let
       inherit (sandbox) network;
       isRestricted = network && sandbox.allowedAddresses != null;
-      homed = home.${sandbox.home} sandbox;
+      homeDirectives = home.${sandbox.home} sandbox;
       inaccessible =
-        homed.InaccessiblePaths or [ ]
+        homeDirectives.InaccessiblePaths or [ ]
         ++ lib.optionals (!network) (map (directory: "-${directory}") (hiddenResolvers sandbox));
     in
     lib.optionalAttrs presets.${sandbox.preset}.hardened hardening
     // identity name sandbox
-    // homed
+    // homeDirectives
     // lib.optionalAttrs (inaccessible != [ ]) { InaccessiblePaths = inaccessible; }
     // lib.optionalAttrs (sandbox.group != null) { Group = sandbox.group; }
     // lib.optionalAttrs sandbox.state {

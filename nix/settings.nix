@@ -1,9 +1,9 @@
-# Every key of metamcp.toml: the submodule of services.metamcp.settings.  Each of
-# its tables has a file in nix/settings.
+# All keys of metamcp.toml: the submodule of services.metamcp.settings. Each table has
+# a file in nix/settings.
 {
   format,
   lib,
-  # For the service of a user, and not of the host.
+  # True for the Home Manager module, which is for the service of a user.
   forUser ? false,
 }:
 { config, ... }:

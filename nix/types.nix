@@ -1,5 +1,4 @@
-# Types of values in the configuration of metamcp, with the bounds that the
-# program itself sets.
+# The types of values in the configuration of metamcp, with the limits of the program.
 { lib }:
 let
   inherit (lib) types;
@@ -11,7 +10,7 @@ let
     h = 60 * 60 * 1000;
   };
 
-  # How many milliseconds a text means, null if it is no duration.  Eight digits
+  # The duration of a text in milliseconds; null if it is not a duration. Eight digits
   # are more than a day in the smallest unit.
   milliseconds =
     text:
@@ -26,11 +25,11 @@ let
   isBetween =
     least: most: text:
     let
-      found = milliseconds text;
+      value = milliseconds text;
     in
-    found != null && found >= milliseconds least && found <= milliseconds most;
+    value != null && value >= milliseconds least && value <= milliseconds most;
 
-  # A text that passes a check of its own.
+  # A text that passes a check.
   text =
     description: check:
     types.addCheck types.str check
@@ -54,35 +53,35 @@ let
     };
 
   namespacePart = "@?[A-Za-z0-9_.-]+";
-  # What LoadCredential= takes as a name.
+  # The names that LoadCredential= accepts.
   credential = "credential:[^./][^/]*";
 in
 {
   inherit durationBetween milliseconds;
 
-  # Whether a server may be called so, and in words when.
+  # The rule for server names, as a predicate and in words.
   isName =
     name:
     builtins.match "[A-Za-z0-9]([A-Za-z0-9_-]{0,38}[A-Za-z0-9])?" name != null
     && !lib.hasInfix "__" name;
   nameRule = "1 to 40 letters, digits, - and _, a letter or digit first and last, and no __";
 
-  # As long as the program takes one to be meant.
+  # The program rejects a longer duration as a mistake.
   duration = durationBetween "1ms" "24h";
 
-  # Where "0s" is for never, or for at once.
+  # "0s" means never, or at once.
   durationOrZero =
     text "duration: a whole number and its unit, ms, s, m or h, 0s or from 1ms to 24h"
       (value: isBetween "0s" "24h" value);
 
-  # A text with something in it, of so many bytes at most.
+  # A non-empty text of at most `most` bytes.
   textUpTo =
     most:
     text "non-empty string of at most ${toString most} bytes" (
       value: builtins.match "[ \t\n]*" value == null && builtins.stringLength value <= most
     );
 
-  # A list with so many entries.
+  # A list with `least` to `most` entries.
   listBetween =
     least: most: type:
     types.addCheck (types.listOf type) (
@@ -96,7 +95,7 @@ in
     };
 
   absolutePath = matching "absolute path, as a string" "/.*";
-  # As much as the address of a Unix socket holds.
+  # The address of a Unix socket holds at most 107 bytes.
   socketPath = matching "absolute path of a socket, as a string of at most 107 bytes" "/.{1,106}";
   credential = matching "reference to a secret, credential:NAME" credential;
   credentialOrEnv = matching "reference to a secret, credential:NAME or env:NAME" "${credential}|env:.*";
@@ -112,7 +111,7 @@ in
   view = matching "direct, meta or passthrough:NAME" "direct|meta|passthrough:.+";
   cache = matching "absolute path as a string, or off" "/.+|off";
 
-  # Whose server it is, and whose are trusted.
+  # The owner of a server, and the owners that are trusted.
   namespace =
     types.addCheck (matching "namespace, as in internal/github" "${namespacePart}(/${namespacePart})*")
       (value: builtins.stringLength value <= 128);

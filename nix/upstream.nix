@@ -1,4 +1,4 @@
-# services.metamcp.upstream: one endpoint, served as it is.
+# services.metamcp.upstream: one endpoint that metamcp serves unchanged.
 { config, lib, ... }:
 let
   inherit (lib) mkOption types;
@@ -15,7 +15,7 @@ in
           url = mkOption {
             type = httpUrl;
             example = "http://127.0.0.1:12009/mcp";
-            description = "Streamable HTTP endpoint.";
+            description = "The streamable HTTP endpoint.";
           };
 
           unit = mkOption {
@@ -23,10 +23,10 @@ in
             default = null;
             example = "mcp-proxy.service";
             description = ''
-              Unit of the endpoint, where it is on this host: metamcp is started
-              after it, and starts it. It cannot be {file}`metamcp.service`, which
-              is metamcp's own unit: rename the unit of an endpoint that has this
-              name.
+              The systemd unit of the endpoint, if it is on this host. metamcp
+              starts the unit, and starts after it. The unit cannot be
+              {file}`metamcp.service`, which is metamcp's own unit. Rename the
+              unit of an endpoint that has this name.
             '';
           };
 
@@ -39,10 +39,11 @@ in
             default = "legacy";
             example = "auto";
             description = ''
-              Era of the protocol that metamcp speaks with the endpoint.
-              `legacy` begins with `initialize`, so that the endpoint gets no
-              request without a session before it. `modern` needs no session.
-              `auto` finds out with a `server/discover`, which has no session.
+              The era of the protocol that metamcp speaks with the endpoint.
+              `legacy`: metamcp begins with `initialize`, and sends no request
+              before it has a session. `modern`: there are no sessions. `auto`:
+              metamcp asks the endpoint with a `server/discover`, which it sends
+              without a session.
             '';
           };
 
@@ -51,8 +52,8 @@ in
             default = null;
             example = "/run/secrets/mcp-proxy-key";
             description = ''
-              File with the key that the endpoint wants in the header
-              `X-API-Key`, which systemd reads as root (`LoadCredential=`).
+              The file with the key that the endpoint expects in the header
+              `X-API-Key`. systemd reads the file as root (`LoadCredential=`).
             '';
           };
 
@@ -60,7 +61,7 @@ in
             type = types.str;
             default = "upstream";
             example = "cluster";
-            description = "Its name in {option}`services.metamcp.servers`.";
+            description = "The name of the endpoint in {option}`services.metamcp.servers`.";
           };
         };
       }
@@ -72,10 +73,11 @@ in
       apiKeyFile = "/run/secrets/mcp-proxy-key";
     };
     description = ''
-      An MCP endpoint that clients see as it is, without a prefix before its
-      tools: metamcp holds one session with it, made before the first client is
-      served, pings it every 20 s and makes a new one when it is lost. Whatever
-      else is to be said of it, say in {option}`services.metamcp.servers`.
+      An MCP endpoint that clients see unchanged, without a prefix before the
+      names of its tools. metamcp opens one session with it before it serves the
+      first client. It pings the endpoint every 20 s, and opens a new session
+      when the session is lost. Set all other options of the endpoint in
+      {option}`services.metamcp.servers`.
     '';
   };
 

@@ -1,5 +1,5 @@
-# What an evaluation warns about: what works, and not as one would wish.  For each
-# there is something to write instead, of which nothing is said.
+# The warnings of an evaluation, for configurations that work but have a problem. Each
+# warning names a remedy, which causes no warning itself.
 { lib }:
 # services.metamcp, of NixOS or of Home Manager.
 cfg:
@@ -7,38 +7,41 @@ let
   inherit (cfg) settings;
   inherit (settings) listen pool;
 
-  looks = import ./secret-lookalikes.nix { inherit lib; };
+  inherit (import ./secret-lookalikes.nix { inherit lib; }) argumentsHaveSecret isSecret urlHasSecret;
+  inherit (import ./fetched-programs.nix { inherit lib; }) fetched;
+  inherit (import ./browser-servers.nix { inherit lib; }) drivesBrowser;
   inherit (import ./types.nix { inherit lib; }) milliseconds;
-  inherit (import ./inventory.nix { inherit lib; } cfg)
+  inherit (import ./declared-servers.nix { inherit lib; } cfg)
+    defaultSandbox
     effective
-    hasOneWay
+    hasOneTransport
     isDeclared
-    sandbox
     servers
     values
     withCommand
     ;
 
-  # -------------------------------------------------------------------- alike
-  # Lists of two servers and more of which `key` says the same, null for none.
-  alike =
+  # --------------------------------------------------------------- duplicates
+  # The groups of two or more servers with the same `key`. A server whose key is null
+  # is in no group.
+  groupsWithSame =
     key: candidates:
     lib.filter (group: builtins.length group > 1) (
-      lib.attrValues (lib.groupBy key (lib.filter (found: key found != null) candidates))
+      lib.attrValues (lib.groupBy key (lib.filter (entry: key entry != null) candidates))
     );
-  options = lib.concatMapStringsSep " and " ({ option, ... }: option);
-  spoken = { name, ... }: builtins.replaceStrings [ "-" ] [ "_" ] (lib.toLower name);
-  # One name in two places is another matter.
-  haveNames = group: lib.any ({ name, ... }: name != (builtins.head group).name) group;
-  # What is run or asked, whatever it is called.
-  what =
+  optionNames = lib.concatMapStringsSep " and " ({ option, ... }: option);
+  normalizedName = { name, ... }: builtins.replaceStrings [ "-" ] [ "_" ] (lib.toLower name);
+  # The same name in two options is not a similar name.
+  haveDifferentNames = group: lib.any ({ name, ... }: name != (builtins.head group).name) group;
+  # The program or endpoint of a server, without the name of the server.
+  implementation =
     {
       name,
       isUnit,
       server,
       ...
-    }@found:
-    if !hasOneWay found then
+    }@entry:
+    if !hasOneTransport entry then
       null
     else
       builtins.unsafeDiscardStringContext (
@@ -53,9 +56,9 @@ let
             url
             ;
           credentials = lib.mapAttrs (_: toString) (server.credentials or { });
-          # In another sandbox it is another server, and so is one that keeps files.
+          # A server in another sandbox, or with its own state, is a different server.
           unit =
-            if !isUnit || server.sandbox == sandbox then
+            if !isUnit || server.sandbox == defaultSandbox then
               null
             else
               server.sandbox
@@ -68,27 +71,25 @@ let
       );
 
   # --------------------------------------------------------------------- pool
-  connections = import ./connections.nix;
-  connectionsMax = lib.foldl' (sum: server: sum + connections server) 0 (
+  connectionLimit = import ./connection-limit.nix;
+  connectionsMax = lib.foldl' (sum: server: sum + connectionLimit server) 0 (
     lib.attrValues settings.servers ++ lib.attrValues settings.provision.servers
   );
-  # A request waits no longer than for the shorter of the two.
+  # A request waits at most for the shorter of the two timeouts.
   inherit (settings.service) request_timeout max_total_timeout;
-  patience =
+  shorterTimeout =
     if milliseconds request_timeout < milliseconds max_total_timeout then
       "request_timeout"
     else
       "max_total_timeout";
 
-  # ------------------------------------------------------------------ fetched
-  # Servers whose command fetches a program when it starts.
-  fetching = lib.filter ({ found, ... }: found != null) (
-    map (
-      { server, ... }@declared: declared // { found = looks.fetched server.command server.args; }
-    ) withCommand
+  # --------------------------------------------------------------- downloads
+  # The servers whose command downloads a program when it starts.
+  downloading = lib.filter ({ download, ... }: download != null) (
+    map ({ server, ... }@entry: entry // { download = fetched server.command server.args; }) withCommand
   );
-  # Where such a program is kept, if not below the home.
-  caches = [
+  # Variables that name a directory for downloaded programs.
+  cacheVariables = [
     "BUN_INSTALL_CACHE_DIR"
     "HOME"
     "NPM_CONFIG_CACHE"
@@ -97,99 +98,101 @@ let
     "XDG_CACHE_HOME"
     "npm_config_cache"
   ];
-  missing =
+  missingPermissions =
     { server, ... }:
     lib.optional (!server.sandbox.network) "network"
     ++ lib.optional (
-      !server.sandbox.state && !lib.any (variable: server.env ? ${variable}) caches
+      !server.sandbox.state && !lib.any (variable: server.env ? ${variable}) cacheVariables
     ) "state";
 
-  # The longest name of which the reference servers' longest tool,
-  # list_allowed_directories with 24 characters, is still shown as it is: clients
-  # allow 64, of which mcp__metamcp__NAME__ takes 16 besides the name.
+  # The longest server name with which clients see the longest tool name of the
+  # reference servers unchanged: list_allowed_directories, 24 characters. Clients allow
+  # 64 characters, and mcp__metamcp__NAME__ takes 16 in addition to the name.
   nameMax = 24;
 in
 {
-  secret-in-the-open = map (
+  secret-value = map (
     { option, server, ... }:
     "${option} looks like a secret, and every user can read it in the Nix store: put it into a file, ${
       if isDeclared option then
-        "and name that in ${server}.credentials"
+        "and name the file in ${server}.credentials"
       else
-        "name that in services.metamcp.credentials, and refer to it with \"credential:NAME\""
+        "name the file in services.metamcp.credentials, and refer to it with \"credential:NAME\""
     }."
-  ) (lib.filter ({ key, value, ... }: looks.isSecret key value) values);
+  ) (lib.filter ({ key, value, ... }: isSecret key value) values);
 
   secret-argument = map (
     { option, ... }:
-    "${option}.args has what looks like a secret, and every user can read it in the Nix store and among the processes: give it by an environment variable, from a file in ${
+    "${option}.args seems to contain a secret, and every user can read it in the Nix store and in the list of processes: pass it in an environment variable, from a file in ${
       if isDeclared option then "${option}.credentials" else "services.metamcp.credentials"
     }."
-  ) (lib.filter ({ server, ... }: looks.haveSecret server.args) withCommand);
+  ) (lib.filter ({ server, ... }: argumentsHaveSecret server.args) withCommand);
 
   secret-url = map (
     { option, ... }:
-    "${option}.url has what looks like a secret, and every user can read it in the Nix store: give it by a header, from a file in ${
+    "${option}.url seems to contain a secret, and every user can read it in the Nix store: send it in a header, from a file in ${
       if isDeclared option then "${option}.credentials" else "services.metamcp.credentials"
     }."
-  ) (lib.filter ({ server, ... }: server.url != null && looks.hasSecret server.url) servers);
+  ) (lib.filter ({ server, ... }: server.url != null && urlHasSecret server.url) servers);
 
-  fetched-unpinned = map (
-    { option, found, ... }:
-    "${option}.command fetches ${found.name} in whatever version is the newest, which makes it slow to start and different from one day to the next: ${lib.optionalString (isDeclared option) "set `package` to one of nixpkgs in place of `command` and its `args`, or "}say the version, as in \"${found.unversioned}${
-      if found.isContainer then ":" else "@"
+  unpinned-download = map (
+    { option, download, ... }:
+    "${option}.command downloads ${download.name} without a pinned version, so that it starts slowly and may change with every start: ${lib.optionalString (isDeclared option) "set `package` to a package of nixpkgs instead of `command` and `args`, or "}pin the version, as in \"${download.unversioned}${
+      if download.isContainer then ":" else "@"
     }1.2.3\"."
-  ) (lib.filter ({ found, ... }: !found.isPinned) fetching);
+  ) (lib.filter ({ download, ... }: !download.isPinned) downloading);
 
-  fetched-in-a-sandbox =
+  download-in-a-sandbox =
     map
       (
-        { option, found, ... }@server:
-        "${option}.command fetches ${found.name} when it starts, and its sandbox leaves it ${
+        { option, download, ... }@entry:
+        "${option}.command downloads ${download.name} when it starts, but its sandbox has ${
           lib.concatMapStringsSep " and " (
-            lack: if lack == "network" then "no network to do so" else "nowhere to keep it"
-          ) (missing server)
-        }: set `package` to one of nixpkgs in place of `command` and its `args`, or ${
-          lib.concatMapStringsSep " and " (lack: "${option}.sandbox.${lack} = true") (missing server)
+            permission: if permission == "network" then "no network" else "no directory to keep it"
+          ) (missingPermissions entry)
+        }: set `package` to a package of nixpkgs instead of `command` and `args`, or set ${
+          lib.concatMapStringsSep " and " (permission: "${option}.sandbox.${permission} = true") (
+            missingPermissions entry
+          )
         }."
       )
       (
         lib.filter (
-          { isUnit, found, ... }@server: isUnit && !found.isContainer && missing server != [ ]
-        ) fetching
+          { isUnit, download, ... }@entry: isUnit && !download.isContainer && missingPermissions entry != [ ]
+        ) downloading
       );
 
-  browser-shared =
+  shared-browser =
     map
       (
         { option, ... }:
-        "${option} drives a browser, and its clients would share the pages of it: set ${option}.sharing = \"session\" for a browser each, or \"exclusive\" for one call at a time."
+        "${option} drives a browser, and all clients would share its pages: set ${option}.sharing = \"session\" for one browser per client session, or \"exclusive\" for one call at a time."
       )
       (
         lib.filter (
           { name, server, ... }:
-          (effective name).sharing == "shared" && looks.drivesBrowser server.command server.args
+          (effective name).sharing == "shared" && drivesBrowser server.command server.args
         ) withCommand
       );
 
-  twice = map (
+  duplicate-server = map (
     group:
-    "${options group} are the same server, which so is started and asked once for each: keep one, which all clients share."
-  ) (alike what servers);
+    "${optionNames group} declare the same server, so that metamcp starts and queries it once for each: keep one of them; all clients share it."
+  ) (groupsWithSame implementation servers);
 
-  names-alike = map (
+  similar-names = map (
     group:
-    "${options group} differ in nothing but capitals, - and _, so that people and models take one for the other: rename one."
-  ) (lib.filter haveNames (alike spoken servers));
+    "${optionNames group} differ only in capitals, - and _, so that people and models confuse them: rename one."
+  ) (lib.filter haveDifferentNames (groupsWithSame normalizedName servers));
 
-  name-long =
+  long-name =
     map
       (
         { name, option, ... }:
         let
           length = builtins.stringLength name;
         in
-        "${option} has a name of ${toString length} characters, which leaves ${toString (48 - length)} of the 64 that clients allow for the names of its tools (mcp__metamcp__NAME__TOOL), and longer ones are cut: use a name of at most ${toString nameMax}, or set services.metamcp.settings.listen.root = \"meta\"."
+        "${option} has a name of ${toString length} characters, which leaves ${toString (48 - length)} of the 64 that clients allow for the names of its tools (mcp__metamcp__NAME__TOOL), so that metamcp shortens longer names: use a name of at most ${toString nameMax}, or set services.metamcp.settings.listen.root = \"meta\"."
       )
       (
         lib.filter (
@@ -198,15 +201,17 @@ in
         ) servers
       );
 
-  reserve-without-need =
+  unneeded-reserve =
     lib.optional (pool.reserve_size > 0 && connectionsMax <= pool.size)
-      "services.metamcp.settings.pool.reserve_size has no effect, because all servers together have at most ${toString connectionsMax} connections, and services.metamcp.settings.pool.size is ${toString pool.size}: remove it, or make pool.size smaller.";
+      "services.metamcp.settings.pool.reserve_size has no effect, because all servers together have at most ${toString connectionsMax} connections, and services.metamcp.settings.pool.size is ${toString pool.size}: remove it, or reduce pool.size.";
 
-  reserve-too-late =
+  late-reserve =
     lib.optional
       (
         pool.reserve_size > 0
-        && milliseconds pool.reserve_timeout >= milliseconds settings.service.${patience}
+        && milliseconds pool.reserve_timeout >= milliseconds settings.service.${shorterTimeout}
       )
-      "services.metamcp.settings.pool.reserve_size has no effect, because a request waits for at most ${settings.service.${patience}} (service.${patience}), and may have one of the reserve after ${pool.reserve_timeout}: make services.metamcp.settings.pool.reserve_timeout shorter.";
+      "services.metamcp.settings.pool.reserve_size has no effect, because a request waits at most ${
+        settings.service.${shorterTimeout}
+      } (service.${shorterTimeout}) but may use the reserve only after ${pool.reserve_timeout}: reduce services.metamcp.settings.pool.reserve_timeout.";
 }

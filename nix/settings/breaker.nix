@@ -1,4 +1,4 @@
-# [breaker]: when a server that fails is left alone.
+# [breaker]: the circuit breakers, which leave failing servers alone.
 { lib }:
 let
   inherit (lib) mkOption types;
@@ -10,14 +10,15 @@ in
     default = 5;
     example = 10;
     description = ''
-      After how many failures in a row a server is left alone, 0 for
-      never.
+      The number of failures in a row that opens the breaker of a
+      server. While the breaker is open, metamcp leaves the server
+      alone. 0: never.
     '';
   };
   cooldown = mkOption {
     type = duration;
     default = "30s";
     example = "1m";
-    description = "How long it is left alone before one request reaches it again.";
+    description = "The time that a breaker stays open. Then one request reaches the server. If it fails too, the time begins again.";
   };
 }

@@ -1,7 +1,7 @@
-# [catalog]: what is remembered of servers that are not connected.
+# [catalog]: the lists that metamcp keeps of servers without a connection.
 {
   lib,
-  # For the service of a user, and not of the host.
+  # True for the Home Manager module, which is for the service of a user.
   forUser,
 }:
 let
@@ -14,10 +14,11 @@ in
     default = null;
     example = "off";
     description = ''
-      Directory in which definitions of tools are kept for the next
-      start, or `"off"`; {file}`${if forUser then "~/.cache" else "/var/cache"}/metamcp` if `null`.${
+      The directory in which metamcp keeps definitions of tools for
+      the next start, an absolute path, or `"off"`. If `null`,
+      {file}`${if forUser then "~/.cache" else "/var/cache"}/metamcp`.${
         lib.optionalString (!forUser) (
-          "\nAnother must be there, writable for the user of the service, and in\n"
+          " Any other directory must exist, be\nwritable for the user of the service, and be listed in\n"
           + "{option}`systemd.services.metamcp.serviceConfig.ReadWritePaths`."
         )
       }
@@ -28,9 +29,9 @@ in
     default = true;
     example = false;
     description = ''
-      Whether all lists of a server are read when it is first
-      connected, and servers of which a list is not known are
-      connected for that in the background, at most two at a time.
+      Whether metamcp reads all lists of a server when it first
+      connects it. metamcp then also connects servers with unknown
+      lists in the background, at most two at a time.
     '';
   };
 }

@@ -1,39 +1,40 @@
-# [health]: how it is found that a server no longer answers.
+# [health]: the liveness checks of servers.
 { lib }:
 let
   inherit (lib) mkOption types;
   inherit (import ../types.nix { inherit lib; }) duration durationOrZero;
 in
 {
-  # Left out unless it is set: a server with `url` has a default of its own.
+  # null by default, because the program's default depends on the server's transport.
   interval = mkOption {
     type = types.nullOr durationOrZero;
     default = null;
     example = "1m";
     description = ''
-      How long a server may be silent before it is pinged, `"0s"` for
-      never: 30 s, and 20 s where it has a `url`, if `null`.
+      The silence of a server after which metamcp pings it. `"0s"`:
+      never. If `null`, 30 s, or 20 s for a server with a `url`.
     '';
   };
   timeout = mkOption {
     type = duration;
     default = "10s";
     example = "5s";
-    description = "How long it may take to answer a ping.";
+    description = "The time that a server may take to answer a ping.";
   };
   failures = mkOption {
     type = types.ints.between 1 100;
     default = 3;
     example = 2;
-    description = "After how many pings in a row without an answer it is given up.";
+    description = "The number of unanswered pings in a row after which metamcp gives up the session with a server.";
   };
   max_reconnects = mkOption {
     type = types.nullOr types.ints.u32;
     default = null;
     example = 10;
     description = ''
-      After how many attempts in a row that nobody asked for a failed
-      server is left alone until a request asks for it; never if `null`.
+      The number of attempts in a row to reconnect a failed server
+      while no request needs it. After them, metamcp waits for a
+      request. If `null`, metamcp never stops trying.
     '';
   };
 }

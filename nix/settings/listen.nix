@@ -1,7 +1,7 @@
-# [listen]: where clients connect, and how they are spoken to.
+# [listen]: the addresses for clients and operators, and the sessions of clients.
 {
   lib,
-  # For the service of a user, and not of the host.
+  # True for the Home Manager module, which is for the service of a user.
   forUser,
 }:
 let
@@ -25,12 +25,12 @@ in
     default = "127.0.0.1:12011";
     example = "[::1]:12011";
     description = ''
-      Address of the HTTP endpoint; {file}`metamcp.socket` listens on it.
-      One that is not of the loopback interface needs both
+      The address for clients. {file}`metamcp.socket` listens on it. An
+      address that is not on the loopback interface requires both
       {option}`services.metamcp.settings.listen.tls` and
-      {option}`services.metamcp.settings.listen.token`. Clients that
-      connect to it under a name, or through another address, need an
-      entry in {option}`services.metamcp.settings.listen.allowed_hosts`.
+      {option}`services.metamcp.settings.listen.token`. If clients
+      connect by name or through another address, list it in
+      {option}`services.metamcp.settings.listen.allowed_hosts`.
     '';
   };
   tls = mkOption {
@@ -41,16 +41,16 @@ in
             type = credentialOrPath;
             example = "credential:tls-certificate";
             description = ''
-              PEM file with the certificate of the service and, after
-              it, those of its issuers: an absolute path that the
-              service may read, or `credential:NAME` for an entry of
+              A PEM file with the certificate of the service, followed
+              by those of its issuers: an absolute path that the
+              service can read, or `credential:NAME` for an entry of
               {option}`services.metamcp.credentials`.
             '';
           };
           key = mkOption {
             type = credentialOrPath;
             example = "credential:tls-key";
-            description = "PEM file with its private key, likewise.";
+            description = "A PEM file with the private key, in the same form.";
           };
         };
       }
@@ -61,10 +61,10 @@ in
       key = "credential:tls-key";
     };
     description = ''
-      Certificate and key, for clients that connect with `https://`;
-      plain HTTP if `null`. A reload reads paths again. systemd reads
-      credentials only when the service starts, so that a renewed one
-      takes a restart.
+      The certificate and key for TLS, for clients that connect with
+      `https://`. If `null`, the service speaks plain HTTP. A reload
+      reads paths again. systemd reads credentials only when the service
+      starts, so that a renewed credential requires a restart.
     '';
   };
   token = mkOption {
@@ -72,12 +72,12 @@ in
     default = null;
     example = "credential:client-token";
     description = ''
-      Token that clients must bring, in a header
+      The token that clients must send, in the header
       `Authorization: Bearer TOKEN`: `credential:NAME` for an entry of
       {option}`services.metamcp.credentials`, or `env:NAME` for a variable
-      of the service. One line of at least 16 characters without spaces,
-      as `openssl rand -hex 32` prints it. If `null`, whoever reaches the
-      address is answered.
+      of the service. The token is one line of at least 16 characters
+      without spaces, for example the output of `openssl rand -hex 32`.
+      If `null`, metamcp answers every client that reaches the address.
     '';
   };
   control = mkOption {
@@ -87,13 +87,13 @@ in
     description =
       if forUser then
         ''
-          Path of the control socket; {file}`metamcp-control.socket`
-          listens on it. {file}`$XDG_RUNTIME_DIR/metamcp/control.sock` if
-          `null`.
+          The path of the control socket. {file}`metamcp-control.socket`
+          listens on it. If `null`,
+          {file}`$XDG_RUNTIME_DIR/metamcp/control.sock`.
         ''
       else
         ''
-          Path of the control socket; {file}`metamcp-control.socket`
+          The path of the control socket. {file}`metamcp-control.socket`
           listens on it. Members of the group
           {option}`services.metamcp.settings.listen.control_group` may connect.
         '';
@@ -103,12 +103,12 @@ in
     default = if forUser then null else "metamcp";
     example = "wheel";
     description = ''
-      Group whose members may use the control socket, besides root and
-      the user of the service. ${
+      The group whose members may use the control socket, besides root
+      and the user of the service. ${
         if forUser then
-          "They must be able to connect to it, too"
+          "They must also have access to the path of the socket"
         else
-          "The socket belongs to it, to `metamcp` if `null`"
+          "The socket belongs to this group. If `null`, `metamcp`"
       }.
     '';
   };
@@ -117,9 +117,9 @@ in
     default = false;
     example = true;
     description = ''
-      Whether what the control socket answers is answered at
-      `POST /rpc` too, to whoever reaches the address: everything that
-      an operator can do.
+      Whether metamcp also answers the methods of the control socket at
+      `POST /rpc`. Every client that reaches the address can then do
+      everything that an operator can.
     '';
   };
   root = mkOption {
@@ -127,10 +127,10 @@ in
     default = "direct";
     example = "passthrough:cluster";
     description = ''
-      What clients see: `direct` for the tools of all servers under
-      names with the server as prefix, `meta` for a handful of tools
-      that find and call them, `passthrough:NAME` for one server as
-      it is.
+      The view that clients see at `/`. `direct`: the tools of all
+      servers, with the name of the server as prefix. `meta`: a few
+      tools that find and call all others. `passthrough:NAME`: one
+      server, unchanged.
     '';
   };
   allowed_hosts = mkOption {
@@ -138,31 +138,31 @@ in
     default = [ ];
     example = [ "mcp.example.org" ];
     description = ''
-      Values of the `Host` header to accept besides those of the loopback
-      interface and the address that the client has connected to: the
-      names under which clients reach the service from elsewhere, without
-      port.
+      Further names, without port, that metamcp accepts in the `Host`
+      header. They are the names under which clients on other hosts reach
+      the service. metamcp always accepts loopback names, and the address
+      that the client connected to.
     '';
   };
   allowed_origins = mkOption {
     type = types.listOf origin;
     default = [ ];
     example = [ "https://chat.example.org" ];
-    description = "Origins of web pages that are served besides loopback ones, and that may read what they are answered.";
+    description = "The origins of web pages that metamcp serves, besides loopback origins. These pages may also read the answers (CORS).";
   };
   keep_alive = mkOption {
     type = duration;
     default = "15s";
     example = "30s";
-    description = "How long a stream to a client may be silent before a comment keeps it alive.";
+    description = "The silence on a stream to a client after which metamcp sends a comment to keep it open.";
   };
   stream_after = mkOption {
     type = durationOrZero;
     default = "2s";
     example = "0s";
     description = ''
-      How long an answer may take before it is sent as a stream of
-      events, `"0s"` to send all answers that way.
+      The time after which metamcp sends an answer as a stream of
+      events and not as JSON. `"0s"`: every answer is a stream.
     '';
   };
   write_timeout = mkOption {
@@ -170,8 +170,8 @@ in
     default = "30s";
     example = "1m";
     description = ''
-      How long a client may take nothing of what is written to it
-      before its connection is cut.
+      The longest time in which a client reads nothing of what metamcp
+      writes. After it, metamcp closes the connection.
     '';
   };
   session = mkOption {
@@ -183,9 +183,9 @@ in
     default = "lenient";
     example = "strict";
     description = ''
-      Which session ids clients must send: any or none (`lenient`),
-      one that the service has issued, as the specification has it
-      (`strict`), or there are no sessions (`off`).
+      The session ids that clients must send. `lenient`: any or none.
+      `strict`: one that metamcp issued, as in the specification.
+      `off`: none, because there are no sessions.
     '';
   };
   session_key = mkOption {
@@ -193,31 +193,32 @@ in
     default = null;
     example = "credential:session-key";
     description = ''
-      Entry of {option}`services.metamcp.credentials` with at least 32
-      bytes to sign session ids with, the same on every host that is
-      to know them. If `null`, a key that is made at the first start
-      and kept in {file}`${if forUser then "~/.local/state" else "/var/lib"}/metamcp`.
+      `credential:NAME` for an entry of
+      {option}`services.metamcp.credentials` with at least 32 bytes.
+      metamcp signs session ids with it. All hosts that accept the same
+      sessions need the same key. If `null`, metamcp creates a key at
+      the first start and keeps it in {file}`${if forUser then "~/.local/state" else "/var/lib"}/metamcp`.
     '';
   };
   session_timeout = mkOption {
     type = duration;
     default = "30m";
     example = "8h";
-    description = "After how long a session is forgotten that has no stream and no request.";
+    description = "The time after which metamcp forgets a session that has no stream and no request.";
   };
   json_response = mkOption {
     type = types.bool;
     default = false;
     example = true;
-    description = "Whether a POST is always answered with one JSON body and never with a stream of events.";
+    description = "Whether metamcp always answers a POST with one JSON body and never with a stream of events.";
   };
   legacy_sse = mkOption {
     type = types.bool;
     default = false;
     example = true;
     description = ''
-      Whether HTTP with SSE is served too, at `/sse`, for clients that
-      speak only protocol version 2024-11-05.
+      Whether metamcp also serves HTTP with SSE, at `/sse`, for clients
+      that speak only protocol version 2024-11-05.
     '';
   };
 }

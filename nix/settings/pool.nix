@@ -1,4 +1,4 @@
-# [pool]: how many connections to servers there are, and for how long.
+# [pool]: the number and lifetime of connections to servers.
 { lib }:
 let
   inherit (lib) mkOption types;
@@ -10,30 +10,30 @@ in
     default = 20;
     example = 50;
     description = ''
-      How many connections to servers there may be. When there are as
-      many, the one that was used longest ago makes room, and a
-      request waits if all are in use.
+      The largest number of connections to servers. At this number,
+      metamcp closes the idle connection that was used longest ago. If
+      all are in use, a request waits.
     '';
   };
   reserve_size = mkOption {
     type = types.ints.between 0 1024;
     default = 0;
     example = 5;
-    description = "How many more there may be for requests that have waited.";
+    description = "The number of further connections, for requests that have waited for `reserve_timeout`.";
   };
   reserve_timeout = mkOption {
     type = duration;
     default = "5s";
     example = "2s";
-    description = "How long a request waits before it may have one of these.";
+    description = "The time that a request waits before it may use the reserve.";
   };
   min_size = mkOption {
     type = types.ints.between 0 1023;
     default = 0;
     example = 4;
     description = ''
-      How many of those that nobody uses are not closed, less than
-      `size`.
+      The number of idle connections that metamcp keeps: those used
+      last. It must be less than `size`.
     '';
   };
   idle_timeout = mkOption {
@@ -41,8 +41,8 @@ in
     default = "5m";
     example = "15m";
     description = ''
-      After how long a connection that nobody uses is closed, `"0s"`
-      for never. A server's `lifecycle` takes precedence.
+      The time after which metamcp closes an idle connection. `"0s"`:
+      never. A server's `lifecycle` takes precedence.
     '';
   };
 }

@@ -1,10 +1,10 @@
-# [provision]: servers that clients may have added.
+# [provision]: the servers that metamcp may add on request of a client.
 {
   format,
   lib,
-  # For the service of a user, and not of the host.
+  # True for the Home Manager module, which is for the service of a user.
   forUser,
-  # What [provision] says in the end.
+  # The values of [provision], after all definitions are merged.
   provision,
 }:
 let
@@ -18,7 +18,7 @@ let
     url
     ;
 
-  server = import ../server.nix { inherit forUser format lib; };
+  server = import ../server-table.nix { inherit forUser format lib; };
   provisionable = types.submodule (
     server
     // {
@@ -26,7 +26,7 @@ let
         start = mkOption {
           type = types.enum [ "lazy" ];
           default = "lazy";
-          description = "When to connect: when it is added, so that there is no choice.";
+          description = "When metamcp connects the server. It connects such a server when it adds it, so that there is no other value.";
         };
 
         namespace = mkOption {
@@ -34,16 +34,16 @@ let
           default = null;
           example = "internal/github";
           description = ''
-            Whose server it is, for
-            {option}`services.metamcp.settings.provision.trusted`. One of
-            `null` is suggested and never started.
+            The namespace, which names the owner of the server.
+            {option}`services.metamcp.settings.provision.trusted` refers to
+            it. If `null`, metamcp suggests the server and never starts it.
           '';
         };
 
         description = mkOption {
           type = textUpTo 1024;
           example = "Issues, pull requests and reviews on GitHub.";
-          description = "What the server is for; it is found by these words.";
+          description = "The purpose of the server. metamcp finds it by these words.";
         };
 
         keywords = mkOption {
@@ -53,7 +53,7 @@ let
             "repository"
             "merge"
           ];
-          description = "Words by which it is found besides.";
+          description = "Further words by which metamcp finds the server.";
         };
       };
     }
@@ -63,11 +63,12 @@ in
   enabled = mkOption {
     type = types.bool;
     default = provision.servers != { } || provision.registry != null;
-    defaultText = lib.literalMD "whether servers or a registry are declared for it";
+    defaultText = lib.literalMD "`true` if `servers` or `registry` is set";
     example = false;
     description = ''
-      Whether clients may have servers added that are declared in
-      {option}`services.metamcp.settings.provision.servers`.
+      Whether metamcp may add servers from
+      {option}`services.metamcp.settings.provision.servers` on request
+      of a client.
     '';
   };
   min_confidence = mkOption {
@@ -75,8 +76,8 @@ in
     default = 0.6;
     example = 0.8;
     description = ''
-      How sure it must be, from 0 to 1, that a server is the one that
-      was meant, for it to be started.
+      The confidence, from 0 to 1, that a server is the one that the
+      client asked for. metamcp starts no server below it.
     '';
   };
   trusted = mkOption {
@@ -86,7 +87,7 @@ in
       "@modelcontextprotocol/*"
       "internal/github"
     ];
-    description = "Namespaces of servers that may be started, or all below one.";
+    description = "The namespaces from which metamcp may start servers: one (`internal/github`), or all below one (`@modelcontextprotocol/*`).";
   };
   servers = mkOption {
     type = types.attrsOf provisionable;
@@ -102,8 +103,9 @@ in
       }
     '';
     description = ''
-      MCP servers that are added when a client asks for what they do,
-      by name. No other program is ever run at a client's request.
+      The servers that metamcp may add when a client asks for what they
+      do, by name. metamcp never runs any other program on request of a
+      client.
     '';
   };
   registry = mkOption {
@@ -113,13 +115,13 @@ in
           url = mkOption {
             type = url;
             example = "https://registry.example.org";
-            description = "What stands before `/v0/servers`.";
+            description = "The part of its URL before `/v0/servers`.";
           };
           ttl = mkOption {
             type = duration;
             default = "24h";
             example = "1h";
-            description = "For how long an answer is good.";
+            description = "The time that its answers stay valid.";
           };
         };
       }
@@ -130,8 +132,9 @@ in
       ttl = "1h";
     };
     description = ''
-      Registry of MCP servers to look for others in, which are
-      suggested and never started; none is asked if `null`.
+      A registry of MCP servers in which metamcp looks for others. It
+      suggests them and never starts them. If `null`, metamcp asks no
+      registry.
     '';
   };
 }

@@ -1,4 +1,4 @@
-# [search]: how tools are found.
+# [search]: the search for tools.
 { lib }:
 let
   inherit (lib) mkOption types;
@@ -19,9 +19,8 @@ in
     default = "hybrid";
     example = "bm25";
     description = ''
-      How tools are found: by the words of the query (`keyword`), also
-      by how rare they are (`bm25`), also by what they mean
-      (`hybrid`).
+      The ranking of tools: by the words of the query (`keyword`), also
+      by their rarity (`bm25`), also by their meaning (`hybrid`).
     '';
   };
   synonyms = mkOption {
@@ -33,7 +32,7 @@ in
         "roll out"
       ]
     ];
-    description = "Groups of words or phrases that mean the same here.";
+    description = "Groups of words or phrases that mean the same on this host.";
   };
   embedding = mkOption {
     type = types.nullOr (
@@ -42,18 +41,18 @@ in
           url = mkOption {
             type = url;
             example = "http://127.0.0.1:8080/v1/embeddings";
-            description = "Endpoint that makes vectors of texts, as the OpenAI API has it.";
+            description = "The URL of the endpoint, as in `http://HOST:PORT/v1/embeddings`.";
           };
           model = mkOption {
             type = types.nonEmptyStr;
             example = "all-minilm-l6-v2";
-            description = "Model to ask it for.";
+            description = "The model to request.";
           };
           api_key = mkOption {
             type = types.nullOr credentialOrEnv;
             default = null;
             example = "credential:embedding-key";
-            description = "Entry of {option}`services.metamcp.credentials` with its key.";
+            description = "The key to send: `credential:NAME` for an entry of {option}`services.metamcp.credentials`, or `env:NAME` for a variable of the service.";
           };
         };
       }
@@ -63,6 +62,6 @@ in
       url = "http://127.0.0.1:8080/v1/embeddings";
       model = "all-minilm-l6-v2";
     };
-    description = "Who helps to find tools by what they mean; nobody if `null`.";
+    description = "An endpoint, as in the OpenAI API, that makes vectors of texts. metamcp uses it to find tools by their meaning. If `null`, metamcp asks no endpoint.";
   };
 }

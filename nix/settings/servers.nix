@@ -2,13 +2,13 @@
 {
   format,
   lib,
-  # For the service of a user, and not of the host.
+  # True for the Home Manager module, which is for the service of a user.
   forUser,
 }:
 let
   inherit (lib) mkOption types;
 
-  server = import ../server.nix { inherit forUser format lib; };
+  server = import ../server-table.nix { inherit forUser format lib; };
 in
 mkOption {
   type = types.attrsOf (types.submodule server);
@@ -25,7 +25,7 @@ mkOption {
     }
   '';
   description = ''
-    MCP servers by name. A name has 1 to 40 letters, digits, `-` and
-    `_`, starts and ends with a letter or digit, and has no `__`.
+    The MCP servers, by name. A name has 1 to 40 letters, digits, `-`
+    and single `_`, with a letter or digit at both ends.
   '';
 }

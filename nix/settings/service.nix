@@ -1,4 +1,4 @@
-# [service]: how the service itself runs.
+# [service]: the behaviour of the service as a whole.
 { lib }:
 let
   inherit (lib) mkOption types;
@@ -10,24 +10,24 @@ in
     default = "60s";
     example = "5m";
     description = ''
-      How long a request to a server may take. Progress that the
-      server reports starts the time anew.
+      The longest silence of a request to a server. Progress that the
+      server reports restarts the time.
     '';
   };
   max_total_timeout = mkOption {
     type = duration;
     default = "300s";
     example = "30m";
-    description = "How long a request may take, whatever progress it reports.";
+    description = "The longest total time of a request, including all progress.";
   };
   shutdown_timeout = mkOption {
     type = duration;
     default = "10s";
     example = "1m";
     description = ''
-      How long requests in flight may go on after the service was
-      told to stop. The service tells systemd, so the unit's
-      `TimeoutStopSec` need not be as long.
+      The time that running requests may go on after a stop was
+      requested. The service extends the stop timeout of systemd, so
+      that the unit's `TimeoutStopSec` may be shorter.
     '';
   };
   progress_beat = mkOption {
@@ -35,8 +35,8 @@ in
     default = "30s";
     example = "10s";
     description = ''
-      How long a tool may be silent before a client that asked for
-      progress is sent some by the service, `"0s"` for never.
+      The silence of a tool after which metamcp itself sends progress
+      to a client that asked for progress. `"0s"`: never.
     '';
   };
   idle_exit = mkOption {
@@ -44,9 +44,9 @@ in
     default = "0s";
     example = "30m";
     description = ''
-      After how long without a client, a request of an operator, a
-      call or a task the service ends by itself, `"0s"` for never.
-      systemd starts it again for the next client.
+      The time without any client, operator request, call or task after
+      which the service exits. systemd starts it again for the next
+      client. `"0s"`: never.
     '';
   };
   log_level = mkOption {
@@ -59,16 +59,16 @@ in
     ];
     default = "info";
     example = "debug";
-    description = "Least severe kind of message that goes to the journal.";
+    description = "The least severe level of messages that metamcp logs.";
   };
   memory_max = mkOption {
     type = types.nullOr (types.ints.between 117440512 1099511627776);
     default = null;
     example = 536870912;
     description = ''
-      How many bytes messages may take, over all clients together.
-      Half of the unit's `MemoryMax` if `null`, or 256 MiB where the
-      unit has none.
+      The number of bytes that the messages of all clients together may
+      take. If `null`, half of the unit's `MemoryMax`, or 256 MiB if the
+      unit has no `MemoryMax`.
     '';
   };
 }

@@ -1,4 +1,4 @@
-# [tasks]: what becomes of tasks.
+# [tasks]: the calls that continue without their callers.
 { lib }:
 let
   inherit (lib) mkOption;
@@ -10,8 +10,8 @@ in
     default = "1h";
     example = "4h";
     description = ''
-      How long a task that has ended is kept with its result, `"1m"` to
-      `"24h"`.
+      The time that metamcp keeps an ended task with its result, `"1m"`
+      to `"24h"`.
     '';
   };
 }

@@ -1,4 +1,4 @@
-# [tools]: the meta-tools.
+# [tools]: the meta-tools of the view `meta`.
 { lib }:
 let
   inherit (lib) mkOption types;
@@ -18,8 +18,8 @@ in
       "metatools"
     ];
     description = ''
-      Which meta-tools clients of the view `meta` see: `core` for
-      `mcp_discover` and the other `mcp_` tools, `metatools` for
+      The sets of meta-tools that clients of the view `meta` see.
+      `core`: `mcp_discover` and the other `mcp_` tools. `metatools`:
       `search_tools`, `run_tool`, `run_chain` and their companions.
     '';
   };
@@ -29,21 +29,21 @@ in
     example = false;
     description = ''
       Whether the meta-tools ask clients that search for tools
-      themselves, as Claude Code does, to keep them in view.
+      themselves, such as Claude Code, to keep the meta-tools in view.
     '';
   };
   list_changed = mkOption {
     type = types.bool;
     default = true;
     example = false;
-    description = "Whether clients of the view `meta` hear that the tools behind it have changed.";
+    description = "Whether metamcp notifies clients of the view `meta` when the tools behind it have changed.";
   };
   list_changed_debounce = mkOption {
     type = durationBetween "1ms" "1m";
     default = "150ms";
     example = "1s";
     description = ''
-      How long a notice of a changed list or an updated resource
+      The time that a notice of a changed list or an updated resource
       waits for more of the same, in every view.
     '';
   };
@@ -51,12 +51,12 @@ in
     type = types.ints.between 1024 16777216;
     default = 65536;
     example = 16384;
-    description = "How large a result may be, in bytes, that a meta-tool returns whole; of a larger one it returns a preview.";
+    description = "The largest result, in bytes, that a meta-tool returns whole. Of a larger result, it returns a preview.";
   };
   max_steps = mkOption {
     type = types.ints.between 1 64;
     default = 8;
     example = 16;
-    description = "How many steps a chain of calls may have.";
+    description = "The largest number of steps in a chain of calls.";
   };
 }

@@ -1,4 +1,4 @@
-# A configuration that uses what services.metamcp offers.
+# An example that uses most options of services.metamcp.
 {
   config,
   lib,
@@ -66,7 +66,7 @@
         ];
         servers.echo = {
           namespace = "internal/echo";
-          description = "Says what it is told.";
+          description = "Repeats a text.";
           keywords = [ "repeat" ];
           command = "metamcp";
           args = [
@@ -86,7 +86,7 @@
         max_reconnects = 10;
       };
       servers = {
-        # One that the program itself provides.
+        # A demonstration server of the program itself.
         clock = {
           command = "metamcp";
           args = [
@@ -119,7 +119,7 @@
           max_connections = 8;
           start_timeout = "2m";
         };
-        # A unit that this configuration does not have: named when it is used.
+        # A unit that this configuration does not have. metamcp names it at its first use.
         unit = {
           socket = "/run/metamcp-servers/unit.sock";
           unit = "unit-mcp";
@@ -136,7 +136,7 @@
       };
     };
 
-    # Nobody is there.
+    # No server listens there.
     upstream = {
       name = "far";
       url = "http://127.0.0.1:12008/mcp";
@@ -146,9 +146,9 @@
     claudeCode.enable = true;
 
     servers = {
-      # Connected when it is needed, and not before the first client is served.
+      # Connected at the first request, and not before the first client.
       far.start = "lazy";
-      # Units of their own, one with each preset.
+      # Server units, one with each preset.
       hours = {
         package = config.services.metamcp.package;
         args = [
@@ -185,7 +185,7 @@
           readOnlyPaths = [ "/etc/metamcp" ];
         };
       };
-      # Its arguments and variables arrive as they are written here.
+      # The server gets its arguments and variables unchanged.
       literal = {
         package = pkgs.bash;
         args = [
@@ -204,7 +204,7 @@
           writablePaths = [ "/var/tmp" ];
         };
       };
-      # A child of the service, as those in settings.
+      # A child of the service, as the servers in settings are.
       child = {
         command = "metamcp";
         args = [

@@ -1,13 +1,12 @@
-# What nixpkgs' lib answers where our module, package and flake ask it.
+# The behaviour of nixpkgs' lib that the modules, the package and the flake depend on.
 #
-# nix/tests/run holds the stand-in's lib (stub/lib.nix) to it, and with --lib
-# nixpkgs' own, so that "the stand-in answers as the real one does" is tested by
-# those who have nixpkgs and by those who have not.  Whoever uses another function
-# or type of lib first writes down in nix/tests/lib-cases what it answers, from the
-# real one.
+# nix/tests/run checks the stub (stub/lib.nix) against these cases, and with --lib it
+# checks nixpkgs' own lib. Both checks together show that the stub behaves like nixpkgs.
+# Before you use another function or type of lib, add a case with the result of nixpkgs'
+# lib to nix/tests/lib-cases.
 #
-# As in NixOS 26.05.  The module works with older ones, too, which say some of this
-# in other words.
+# The cases are from NixOS 26.05. The module works with older releases too, some of whose
+# messages differ.
 { lib }:
 let
   inherit (lib) mkOption types;
@@ -15,7 +14,7 @@ let
   evaluate = modules: (lib.evalModules { inherit modules; }).config;
   option = type: mkOption { inherit type; };
   optional = type: default: mkOption { inherit type default; };
-  # What these definitions of one option make together.
+  # The merged value of several definitions of one option.
   merge =
     type: definitions:
     (evaluate ([ { options.it = option type; } ] ++ map (it: { inherit it; }) definitions)).it;
@@ -61,8 +60,8 @@ let
   };
   descriptions = lib.mapAttrs (_: type: type.description);
 
-  # What the cases are written with.
-  words = {
+  # The functions and values that the cases use.
+  helpers = {
     inherit
       byName
       descriptions
@@ -80,9 +79,9 @@ let
   };
 in
 {
-  # { expr, expected }, as lib.runTests has them.
-  values = import ./cases.nix ./lib-cases/values words;
+  # { expr, expected }, as for lib.runTests.
+  values = import ./merge-cases.nix ./lib-cases/values helpers;
 
-  # { expr, message }: the evaluation fails, and these words are in what it says.
-  errors = import ./lib-cases/errors.nix words;
+  # { expr, message }: the evaluation fails, and the error contains the message.
+  errors = import ./lib-cases/errors.nix helpers;
 }

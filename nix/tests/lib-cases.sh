@@ -1,26 +1,25 @@
 # shellcheck shell=bash
-# What lib answers to the cases of lib-cases.nix: part of nix/tests/run.
+# The part of nix/tests/run for the cases of lib-cases.nix.
 # shellcheck disable=SC2154 # set by nix/tests/run: here lib work
 
-# One evaluation gives all the values; where one fails it ends, so that each of
-# those cases has its own.
-lib_answers() {
+# One evaluation covers all cases that return a value.
+lib_returns_the_expected_values() {
   nix-instantiate --eval --strict --json --expr "
     let
       plain = value: builtins.fromJSON (builtins.toJSON value);
-      answer = case: builtins.tryEval (let value = plain case.expr; in builtins.deepSeq value value);
+      result = case: builtins.tryEval (let value = plain case.expr; in builtins.deepSeq value value);
     in
-    builtins.mapAttrs (_: case: answer case // { inherit (case) expected; })
-      (import $here/lib-cases.nix { lib = import $lib; }).values" >"$work/answers" || return 1
+    builtins.mapAttrs (_: case: result case // { inherit (case) expected; })
+      (import $here/lib-cases.nix { lib = import $lib; }).values" >"$work/values" || return 1
   jq -r 'to_entries[] | select(.value | (.success and .value == .expected) | not)
     | "\(.key): wanted \(.value.expected), got \(.value | if .success then .value else "an error" end)"' \
-    "$work/answers" >"$work/wrong"
+    "$work/values" >"$work/wrong"
   cat "$work/wrong"
   [ ! -s "$work/wrong" ]
 }
-# Whatever the stand-in offers is asked for there, except what Nix itself has, and
-# file sets: of those it only checks that they exist.
-lib_is_asked_for_all() {
+# Every function and type of the stub has a case, except builtins of Nix, and file sets,
+# which the stub only checks for existence.
+every_function_of_the_stub_has_a_case() {
   local name
   nix-instantiate --eval --strict --json --expr "
     let
@@ -30,28 +29,29 @@ lib_is_asked_for_all() {
     builtins.concatMap builtins.attrNames [ lib lib.types lib.types.ints ]" |
     jq -r '.[]' | while read -r name; do
     grep -rqwF -- "$name" "$here/lib-cases.nix" "$here/lib-cases" || echo "$name"
-  done >"$work/unasked"
-  cat "$work/unasked"
-  [ ! -s "$work/unasked" ]
+  done >"$work/without-case"
+  cat "$work/without-case"
+  [ ! -s "$work/without-case" ]
 }
-lib_refuses() {
+# An error ends an evaluation, so that each of these cases has its own.
+lib_fails_with_the_expected_messages() {
   local cases="(import $here/lib-cases.nix { lib = import $lib; }).errors" index
   nix-instantiate --eval --strict --json --expr "
     builtins.mapAttrs (_: case: case.message) $cases" >"$work/messages" || return 1
   for ((index = 0; index < $(jq length "$work/messages"); index++)); do
     nix-instantiate --eval --strict --json --expr "
-      (builtins.elemAt (builtins.attrValues $cases) $index).expr" >"$work/refused-$index" 2>&1 &
+      (builtins.elemAt (builtins.attrValues $cases) $index).expr" >"$work/error-$index" 2>&1 &
   done
   wait
   for ((index = 0; index < $(jq length "$work/messages"); index++)); do
-    jq -r --rawfile said "$work/refused-$index" --argjson index "$index" '
-      to_entries[$index] | select(.value as $message | $said | contains($message) | not)
-      | "\(.key): wanted \(.value), got \($said)"' "$work/messages"
+    jq -r --rawfile error "$work/error-$index" --argjson index "$index" '
+      to_entries[$index] | select(.value as $message | $error | contains($message) | not)
+      | "\(.key): wanted \(.value), got \($error)"' "$work/messages"
   done >"$work/wrong"
   cat "$work/wrong"
   [ ! -s "$work/wrong" ]
 }
 
-check "lib answers as nixpkgs' own does" lib_answers
-check "lib refuses with the words of nixpkgs' own" lib_refuses
-check "there is a case for whatever the stand-in's lib offers" lib_is_asked_for_all
+check "lib returns the values of nixpkgs' lib" lib_returns_the_expected_values
+check "lib fails with the messages of nixpkgs' lib" lib_fails_with_the_expected_messages
+check "every function and type of the stub's lib has a case" every_function_of_the_stub_has_a_case

@@ -1,15 +1,15 @@
 # shellcheck shell=bash
-# What the tests share that evaluate: a store of their own, and the system that an
-# evaluation describes, written out.
+# Functions for the tests that evaluate Nix: a private store, checks, and a function that
+# writes the system that an evaluation describes.
 
 project=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-# Where the package is in a system that is written out.
+# The path of the package in a written system.
 package=/opt/metamcp
 
 work=$(mktemp -d)
 trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
 
-# So that the machine's store is neither needed nor changed.
+# A private store, so that the tests neither need nor change the store of the machine.
 export NIX_STORE_DIR=$work/store NIX_STATE_DIR=$work/state NIX_LOG_DIR=$work/log
 export NIX_LOCALSTATE_DIR=$work/state NIX_CONF_DIR=$work/conf HOME=$work/home
 export NIX_CONFIG='build-users-group =
@@ -26,7 +26,8 @@ fail() { # NAME DETAIL
   failed=$((failed + 1))
   echo "FAIL $1: $(tr '\n' ' ' <<<"$2" | cut -c1-600)"
 }
-# check NAME COMMAND...: the command succeeds; its output is the detail if not.
+# check NAME COMMAND...: checks that the command succeeds. On failure, its output is the
+# detail.
 check() {
   local name=$1
   shift
@@ -38,8 +39,8 @@ totals() { # LABEL
   test "$failed" = 0
 }
 
-# write_files SYSTEM DIR: writes the files, programs and links that the evaluation
-# in the file SYSTEM describes, below DIR.
+# write_files SYSTEM DIR: writes the files, programs and links of the evaluation in the
+# file SYSTEM below DIR.
 write_files() {
   local system=$1 out=$2 programs='.scripts + .commands + .programs' path target
   jq -r ".files + $programs | keys[]" "$system" | while read -r path; do
@@ -53,9 +54,8 @@ write_files() {
   done
 }
 
-# write_system SYSTEM DIR: writes what stub/eval.nix or stub/eval-vm.nix says in
-# the file SYSTEM to DIR, as NixOS would install it, with the units of the package
-# beside it.
+# write_system SYSTEM DIR: writes the output of stub/eval.nix or stub/eval-vm.nix, in the
+# file SYSTEM, to DIR as NixOS would install it, together with the units of the package.
 write_system() {
   local system=$1 out=$2 unit
   rm -rf "${out:?}/etc"

@@ -1,5 +1,5 @@
-# Every option of services.metamcp.settings as plain data, for schema.jq: where it
-# is, what its default is, and which of the probes it takes.
+# Every option of services.metamcp.settings as plain data, for schema.jq: its path, its
+# default, and the probe values that it accepts.
 { lib, probes }:
 let
   pkgs = import ./stub/pkgs.nix { inherit lib; };
@@ -18,7 +18,7 @@ let
     options
     ;
 
-  # The options in a tree of them, and those in the submodules that they hold.
+  # The options of a tree, including those of submodules.
   below =
     tree:
     if tree._type or null == "option" then
@@ -28,19 +28,19 @@ let
         builtins.filter (name: name != "_module" && name != "_freeformOptions") (lib.attrNames tree)
       );
 
-  # The words that a choice knows, which no probe can guess.
-  words =
+  # The values of an enum, which the probes do not contain.
+  enumValues =
     type:
     if type.name == "enum" then
       type.functor.payload.values
     else if type.name == "listOf" then
-      map (word: [ word ]) (words type.nestedTypes.elemType)
+      map (value: [ value ]) (enumValues type.nestedTypes.elemType)
     else
       [ ];
 
-  # Whether a value can be given to an option.  What a list or table holds is
-  # looked at only when it is merged.
-  takes =
+  # True if an option accepts a value. The elements of a list or table are checked only
+  # when it is merged.
+  accepts =
     type: value:
     if builtins.isList value || builtins.isAttrs value then
       (builtins.tryEval (
@@ -55,7 +55,7 @@ let
           }).config.probed
           true
       )).success
-    # The path of a module, which a submodule takes for what is in the file.
+    # A submodule accepts a path as the path of a module.
     else if builtins.isString value && lib.hasPrefix "/" value && type.getSubOptions [ ] != { } then
       false
     else
@@ -64,19 +64,19 @@ let
   describe =
     option:
     let
-      found = probes ++ words option.type;
+      values = probes ++ enumValues option.type;
     in
     {
-      # Below "settings", with "*" for any name.
+      # The path below "settings", with "*" for any name.
       path = map (part: if part == "<name>" then "*" else part) (builtins.tail option.loc);
       hasDefault = option ? default;
       hasDescription = option ? description;
       hasExample = option ? example;
-      # One that is Nix to be read is not a value.
-      isExampleRight = option ? example -> option.example ? _type || takes option.type option.example;
+      # A literalExpression is Nix code and not a value.
+      isExampleRight = option ? example -> option.example ? _type || accepts option.type option.example;
       default = option.default or null;
-      taken = builtins.filter (takes option.type) found;
-      refused = builtins.filter (value: !takes option.type value) found;
+      accepted = builtins.filter (accepts option.type) values;
+      refused = builtins.filter (value: !accepts option.type value) values;
     };
 in
 map describe (builtins.filter (option: builtins.length option.loc > 1) (below options))

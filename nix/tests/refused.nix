@@ -1,11 +1,13 @@
-# What is refused or warned about, by name: a configuration of that kind, a part
-# of what the operator reads, and what to write instead, of which nothing is said.
+# The cases for assertions and warnings, by name. Each has a configuration that causes a
+# message (`refused`), a part of this message, and a corrected configuration that causes
+# no message (`accepted`).
 #
-# `kind` is one of nix/assertions.nix, each of which has a case in nix/tests/refused,
-# or "type" where the option itself refuses the value.  All are on top of `base`.
+# `kind` is one of the kinds in nix/assertions.nix, each of which has a case in
+# nix/tests/refused, or "type" if the type of the option rejects the value. The module
+# `base` is part of every configuration.
 let
   server = name: value: { services.metamcp.servers.${name} = value; };
-  exact = name: value: { services.metamcp.settings.servers.${name} = value; };
+  settingsServer = name: value: { services.metamcp.settings.servers.${name} = value; };
   provisioned = name: value: {
     services.metamcp.settings.provision.servers.${name} = {
       description = "Tells the time.";
@@ -16,7 +18,7 @@ let
   both = modules: { imports = modules; };
   storeFile = "${builtins.storeDir}/00000000000000000000000000000000-secret";
 
-  # What an address of the network needs.
+  # A network address with TLS and a token.
   secured = both [
     (settings {
       listen = {
@@ -31,19 +33,19 @@ let
     { services.metamcp.credentials.client-token = "/run/secrets/client-token"; }
   ];
 
-  # A name of so many letters.
+  # A name with `length` letters.
   long = length: builtins.substring 0 length "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz";
 
-  # What the cases are written with.
-  words = {
+  # The functions and values that the cases use.
+  helpers = {
     inherit
       both
-      exact
       long
       provisioned
       secured
       server
       settings
+      settingsServer
       storeFile
       ;
   };
@@ -56,5 +58,5 @@ in
     };
   };
 
-  cases = import ./cases.nix ./refused words;
+  cases = import ./merge-cases.nix ./refused helpers;
 }

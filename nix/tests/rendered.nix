@@ -1,12 +1,12 @@
-# What the module makes of a configuration: for each, files with the lines that
-# they must have, and those that they must not.  The cases are in
-# nix/tests/rendered.
+# Tests of the files that the module generates. Each case in nix/tests/rendered has a
+# configuration, the lines that the files must have, and the lines that they must not
+# have.
 #
-# A line that ends in "*" stands for all that begin like that.  Gives the
-# complaints of each case, none if all is as it should be.
+# A line that ends in "*" is a prefix. Returns the mistakes of each case; none if it
+# passes.
 {
   lib,
-  # What stub/eval.nix makes of a module.
+  # Evaluates a module with stub/eval.nix.
   evaluate,
   # The text of systemd/metamcp-server-example@.service.
   sample,
@@ -27,24 +27,24 @@ let
   document = "etc/metamcp/metamcp.toml";
 
   linesOf = text: filter (line: isString line && line != "") (split "\n" text);
-  isThere =
+  hasLine =
     lines: wanted:
     if lib.hasSuffix "*" wanted then
       any (lib.hasPrefix (lib.removeSuffix "*" wanted)) lines
     else
       elem wanted lines;
 
-  complaints =
+  mistakes =
     {
       module,
       has ? { },
       lacks ? { },
-      # Files that are not to be there.
+      # Files that must not exist.
       without ? [ ],
       openPorts ? null,
-      # What else must be true of what comes out.
+      # A further condition for the result.
       holds ? (_: true),
-      # The messages of assertions are none of ours.
+      # True to ignore failed assertions and warnings.
       refused ? false,
     }:
     let
@@ -55,17 +55,17 @@ let
         concatMap (
           file:
           map (line: "${file} ${verb} ${line}") (
-            filter (line: isWrong (isThere (linesOf (files.${file} or "")) line)) expected.${file}
+            filter (line: isWrong (hasLine (linesOf (files.${file} or "")) line)) expected.${file}
           )
         ) (lib.attrNames expected);
     in
     wrong "lacks" (found: !found) has
     ++ wrong "has" (found: found) lacks
-    ++ map (file: "${file} is there") (filter (file: files ? ${file}) without)
+    ++ map (file: "${file} exists") (filter (file: files ? ${file}) without)
     ++ lib.optional (
       openPorts != null && result.openPorts != openPorts
     ) "open ports: ${toString result.openPorts}"
-    ++ lib.optional (!holds result) "something else is wrong"
+    ++ lib.optional (!holds result) "`holds` is false"
     ++ lib.optionals (!refused) (result.failedAssertions ++ result.warnings);
 
   server = server: { pkgs, ... }: {
@@ -89,7 +89,7 @@ let
     "UMask=0077"
   ];
 
-  # The directives of [Service], as the other spells them.
+  # The directives of a unit, with booleans as NixOS writes them.
   directives =
     text:
     lib.foldl' (
@@ -105,8 +105,8 @@ let
         all // { ${key} = all.${key} or [ ] ++ [ (if value == "yes" then "true" else value) ]; }
     ) { } (linesOf text);
 
-  # What the cases are written with.
-  words = {
+  # The functions and values that the cases use.
+  helpers = {
     inherit
       directives
       document
@@ -121,4 +121,4 @@ let
       ;
   };
 in
-builtins.mapAttrs (_: complaints) (import ./cases.nix ./rendered words)
+builtins.mapAttrs (_: mistakes) (import ./merge-cases.nix ./rendered helpers)

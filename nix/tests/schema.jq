@@ -1,15 +1,15 @@
-# Holds the options of services.metamcp.settings against `metamcp schema`, both
-# ways: every key is there, with the same default, and takes the same values.
+# Compares the options of services.metamcp.settings with `metamcp schema`. Both have the
+# same keys, with the same defaults and the same accepted values.
 #
 #   metamcp schema | jq --arg part probes --argjson options null -f schema.jq
-#     values to try: those at the edges of what the schema allows, and others
+#     prints the values to try: those at the limits of the schema, and others
 #   metamcp schema | jq -r --arg part differences --slurpfile options FILE -f schema.jq
-#     one line per difference; FILE is from option-tree.nix with these values
+#     prints one line per difference; FILE is the output of option-tree.nix for these values
 
-# Options without a default, although the program has one: it depends on more.
-def left_out: [
+# Options that are null by default, because the program's default depends on other keys.
+def without_default: [
   "health.interval",                  # 20s for a server with `url`
-  "servers.*.health.failures",        # these four as [health] says
+  "servers.*.health.failures",        # these six have the values of [health]
   "servers.*.health.interval",
   "servers.*.health.timeout",
   "provision.servers.*.health.failures",
@@ -17,17 +17,17 @@ def left_out: [
   "provision.servers.*.health.timeout"
 ];
 
-# Options with a default of the module's own.
-def ours: [
+# Options with a different default in the module.
+def own_default: [
   "listen.control",                   # metamcp-control.socket listens there
-  "listen.control_group",             # the group that the module declares
-  "provision.enabled"                 # whether there is something to provision
+  "listen.control_group",             # the module declares this group
+  "provision.enabled"                 # depends on `servers` and `registry`
 ];
 
-# Options with one value, of which an example says nothing.
-def no_choice: ["provision.servers.*.start"];
+# Options with a single value, which need no example.
+def single_value: ["provision.servers.*.start"];
 
-# Every key below a table, with where it is and whether it must be there.
+# Every key below a table, with its path, and whether it is required.
 def keys_below($path):
   (
     [., .anyOf[]?][] | select(.properties) | .required as $required
@@ -43,13 +43,13 @@ def keys_below($path):
   ),
   (.additionalProperties | objects | keys_below($path + ["*"]));
 
-# Whether a schema takes a value.
-def takes($value):
+# True if a schema accepts a value.
+def accepts($value):
   ($value | type) as $type
   | . as $schema
   | if has("const") then .const == $value
-    elif has("oneOf") and (has("properties") | not) then any(.oneOf[]; takes($value))
-    elif has("anyOf") then any(.anyOf[]; takes($value))
+    elif has("oneOf") and (has("properties") | not) then any(.oneOf[]; accepts($value))
+    elif has("anyOf") then any(.anyOf[]; accepts($value))
     elif .type == "string" then
       $type == "string"
       and (.pattern as $pattern | $pattern == null or ($value | test($pattern)))
@@ -61,7 +61,7 @@ def takes($value):
     elif .type == "array" then
       $type == "array" and ($value | length) >= (.minItems // 0)
       and ($value | length) <= (.maxItems // infinite)
-      and all($value[]; . as $item | $schema.items | takes($item))
+      and all($value[]; . as $item | $schema.items | accepts($item))
     elif .type == "object" then
       $type == "object"
       and all(.required[]?; . as $key | $value | has($key))
@@ -69,7 +69,7 @@ def takes($value):
         $value | to_entries[];
         . as $entry
         | ($schema.properties // {})[.key] // $schema.additionalProperties
-        | type == "object" and takes($entry.value)
+        | type == "object" and accepts($entry.value)
       )
     else .type == $type
     end;
@@ -77,7 +77,7 @@ def takes($value):
 def milliseconds:
   {ms: 1, s: 1000, m: 60000, h: 3600000} as $units
   | capture("^(?<count>[0-9]+)(?<unit>ms|s|m|h)$") | (.count | tonumber) * $units[.unit];
-# A default as it is compared: a duration by how long it is.
+# A default for the comparison: a duration in milliseconds.
 def plain: if type == "string" then (milliseconds // .) else . end;
 
 def repeated($text; $count): reduce range($count) as $_ (""; . + $text);
@@ -86,7 +86,7 @@ def probes:
   (
     [.. | objects | .minimum, .maximum | numbers | ., . - 1, . + 1]
     + [.. | objects | .minLength, .maxLength | numbers | ., . + 1 | repeated("a"; .)]
-    # Without the two that mean the root of the file system.
+    # Not `/` and `//`, which are the root of the file system.
     + [.. | objects | select(.type == "string") | .maxLength | numbers | . - 1, . | "/" + repeated("a"; .)]
     + [.. | objects | .const, .default | select(. != null)]
     + [.. | objects | .minItems, .maxItems | numbers | ., . + 1 | [range(.) | "a"], [range(.) | ["a", "b"]], [[range(.) | "a"]]]
@@ -111,49 +111,49 @@ def differences:
   | ($options | map({key: .path, value: .}) | from_entries) as $option
   | (
       $options[] | select(.path as $path | any($known[]; . == $path) | not)
-      | "\(.path) is an option, and no key of the program: remove it from nix/settings or nix/server.nix"
+      | "\(.path) is an option but not a key of the program: remove it from nix/settings or nix/server-table.nix"
     ),
     (
       $keys[] | . as $key | $option[.path] as $option
       | if $option == null then
           if .is_table then empty
-          else "\(.path) is a key of the program, and no option: add it to nix/settings or nix/server.nix"
+          else "\(.path) is a key of the program but not an option: add it to nix/settings or nix/server-table.nix"
           end
         else
           (
             if .required and $option.hasDefault then
-              "\(.path) must be set, and the option has the default \($option.default)"
+              "\(.path) is required, but the option has the default \($option.default)"
             elif (.required | not) and ($option.hasDefault | not) then
-              "\(.path) may be left out, and the option has no default"
-            elif any(ours[]; . == $key.path) then
+              "\(.path) is not required, but the option has no default"
+            elif any(own_default[]; . == $key.path) then
               empty
             elif $option.default == null then
-              if .schema.default != null and (any(left_out[]; . == $key.path) | not) then
-                "\(.path) is \(.schema.default) by default, and the option is null"
+              if .schema.default != null and (any(without_default[]; . == $key.path) | not) then
+                "\(.path) is \(.schema.default) by default, but the option is null"
               else empty
               end
             elif (.schema.default // ($option.default | arrays, objects | select(length == 0)) | plain)
               != ($option.default | plain) then
-              "\(.path) is \(.schema.default) by default, and the option is \($option.default)"
+              "\(.path) is \(.schema.default) by default, but the option is \($option.default)"
             else empty
             end
           ),
           (
             if $option.hasDescription | not then "\(.path) has no description"
-            elif $option.isExampleRight | not then "\(.path) cannot be its example"
-            elif $option.hasExample or any(no_choice[]; . == $key.path) then empty
+            elif $option.isExampleRight | not then "\(.path) does not accept its own example"
+            elif $option.hasExample or any(single_value[]; . == $key.path) then empty
             else "\(.path) has no example"
             end
           ),
           (
-            $option.taken[] | select(. != null) | . as $value
-            | select($key.schema | takes($value) | not)
-            | "\($key.path) cannot be \($value | tojson), and the option can"
+            $option.accepted[] | select(. != null) | . as $value
+            | select($key.schema | accepts($value) | not)
+            | "\($key.path) does not accept \($value | tojson), but the option does"
           ),
           (
             $option.refused[] | select(. != null) | . as $value
-            | select($key.schema | takes($value))
-            | "\($key.path) can be \($value | tojson), and the option cannot"
+            | select($key.schema | accepts($value))
+            | "\($key.path) accepts \($value | tojson), but the option does not"
           )
         end
     );

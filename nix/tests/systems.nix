@@ -1,14 +1,14 @@
-# The systems that tests/systemd/run --servers boots and switches between: lists
-# of modules, by name.  `readme` is the configuration in README.md.
+# The systems that tests/systemd/run --servers boots and switches between, as lists of
+# modules by name. `readme` is the configuration in README.md.
 { readme }:
 let
-  # Another setting of the service.
+  # The service with another setting.
   setting = [
     readme
     { services.metamcp.settings.pool.size = 40; }
   ];
 
-  # Runs what it is asked to run.
+  # A server that runs the commands that a call asks for.
   probe = sandbox: {
     command = "/opt/proof/servers/probe";
     inherit sandbox;
@@ -55,12 +55,12 @@ let
               "Asia/Tokyo"
             ];
 
-            # As strict as a Node can have it.
+            # The strictest sandbox in which Node runs.
             node-strict = node {
               preset = "strict";
               jit = true;
             };
-            # Connected before anybody asks for it.
+            # Connected before a request needs it.
             early = probe { } // {
               start = "eager";
             };
@@ -79,7 +79,7 @@ let
               home = "read-only";
               writablePaths = [ "/home/alice/drafts" ];
             };
-            # The longest name that there may be.
+            # The longest valid name.
             a-server-with-a-name-of-forty-characters = probe { preset = "no-network"; };
           };
       }
@@ -91,7 +91,7 @@ in
 
   inherit setting;
 
-  # Another address of the service.
+  # The service at another address.
   address = [
     readme
     { services.metamcp.settings.listen.http = "127.0.0.1:12012"; }
@@ -99,10 +99,10 @@ in
 
   inherit more;
 
-  # Another server that is connected before anybody asks for it.
+  # The eager server with other arguments.
   early = more ++ [ { services.metamcp.servers.early.args = [ "another" ]; } ];
 
-  # A server that is a child of the service, beside those that are units.
+  # A server that is a child of the service, in addition to the server units.
   child = [
     readme
     (
@@ -117,7 +117,7 @@ in
     )
   ];
 
-  # One endpoint, which is a unit of this host, served as it is.
+  # One endpoint in a unit of this host, served unchanged.
   upstream = [
     readme
     {

@@ -1,5 +1,5 @@
-# What the machines of the VM tests have in common: metamcp with a server of its
-# own, and a client for the test scripts.
+# The common configuration of the machines in the VM tests: metamcp with one server, and
+# the client `call` for the test scripts.
 { module }:
 { config, pkgs, ... }:
 {

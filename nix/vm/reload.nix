@@ -1,4 +1,4 @@
-# A switch to another configuration touches what has changed, and nothing else.
+# A switch to another configuration restarts or reloads only what has changed.
 { module }:
 {
   name = "metamcp-reload";
@@ -17,7 +17,7 @@
     {
       imports = [ (import ./machine.nix { inherit module; }) ];
       services.metamcp.servers.store = demo "scratch";
-      # The machines of tests have none unless they ask for it.
+      # Test machines have no switch-to-configuration by default.
       system.switch.enable = true;
 
       specialisation = {
@@ -57,24 +57,24 @@
       before, process = clock(), main_pid()
       cursor = machine.succeed("journalctl --lines=0 --show-cursor | sed -n 's/^-- cursor: //p'").strip()
 
-      with subtest("the same configuration touches nothing"):
+      with subtest("the same configuration changes nothing"):
           machine.succeed("${switch ""}")
           assert (clock(), main_pid()) == (before, process)
           machine.fail(f"journalctl --after-cursor='{cursor}' --unit=metamcp.service --grep='Reload'")
 
-      with subtest("a changed setting reloads the service, and the servers stay"):
+      with subtest("a changed setting reloads the service, and the servers keep running"):
           machine.succeed("${switch "setting"}")
           assert (clock(), main_pid()) == (before, process)
           machine.succeed("grep 'size = 30' /etc/metamcp/metamcp.toml")
           machine.succeed(f"journalctl --after-cursor='{cursor}' --unit=metamcp.service --grep='Reloaded'")
 
-      with subtest("a changed server is another one for its next call, and a new one is there"):
+      with subtest("the next call reaches the changed server, and the added server answers"):
           machine.succeed("${switch "server"}")
           assert (clock(), main_pid()) == (before, process)
           machine.wait_until_succeeds("metamcp tools store | grep count")
           machine.succeed("call added__whoami")
 
-      with subtest("one that is gone is gone with its socket"):
+      with subtest("the socket of a removed server is removed too"):
           machine.succeed("${switch ""}")
           machine.fail("call added__whoami")
           machine.fail("test -e /run/metamcp-servers/added.sock")

@@ -1,4 +1,4 @@
-# A restart under load: the sockets hold the clients, and no call fails.
+# Restarts under load: the sockets queue the connections of clients, and no call fails.
 { module }:
 {
   name = "metamcp-restart";
@@ -11,7 +11,7 @@
     machine.succeed("call clock__whoami")
 
     machine.succeed(": >/tmp/answers")
-    # Nothing may be left open by what goes on in the background.
+    # The background job must not keep the pipes of the test driver open.
     machine.succeed(
         "(code=0; seq 300 | xargs -P 8 -I {} call clock__whoami >/tmp/answers 2>/tmp/errors || code=$?;"
         " echo $code >/tmp/code) </dev/null >&2 &"

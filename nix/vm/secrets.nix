@@ -1,4 +1,4 @@
-# A secret is in the environment of the server that it is for, and nowhere else.
+# A secret is only in the environment of its server.
 { module }:
 {
   name = "metamcp-secrets";
@@ -17,7 +17,7 @@
           ];
           credentials.TOKEN = "/run/secrets/token";
         };
-        # It cannot start, and its failure is told.
+        # This server cannot start, and metamcp reports its failure.
         broken = {
           command = "/run/nowhere";
           credentials.TOKEN = "/run/secrets/token";
@@ -31,33 +31,33 @@
     machine.succeed("install -d -m 700 /run/secrets")
     machine.succeed("umask 077; tr -d - </proc/sys/kernel/random/uuid >/run/secrets/token")
 
-    # The canary comes from the file, so that no command line has it.
+    # grep reads the secret from the file, so that no command line contains it.
     canary = "grep --fixed-strings --file=/run/secrets/token"
 
     machine.succeed("call clock__whoami")
     machine.succeed("call keeper__read '{\"key\":\"none\"}' || true")
     machine.execute("call broken__anything")
 
-    with subtest("the server has it"):
-        # grep complains of a process that has ended meanwhile.
+    with subtest("the server has the secret"):
+        # grep fails for a process that has ended meanwhile.
         holders = machine.succeed(f"{canary} --files-with-matches /proc/[0-9]*/environ 2>/dev/null || true").split()
         assert len(holders) == 1, holders
         process = holders[0].split("/")[2]
         machine.succeed(f"tr '\\0' ' ' </proc/{process}/cmdline | grep 'demo-server scratch'")
 
-    with subtest("no command line, unit, file of configuration or journal has it"):
+    with subtest("no command line, unit, configuration file or journal contains the secret"):
         machine.fail(f"{canary} /proc/[0-9]*/cmdline")
         machine.fail(f"{canary} --dereference-recursive /etc/systemd/system /etc/metamcp")
         machine.succeed("systemctl reload metamcp.service")
         machine.fail(f"journalctl --no-pager --all --output=json | {canary}")
 
-    with subtest("metamcp does not tell it"):
+    with subtest("metamcp does not print the secret"):
         for command in ["status --json", "servers --json", "doctor", "check --effective /etc/metamcp/metamcp.toml"]:
-            # Whatever it ends with: `doctor` has found a server that is broken.
+            # Ignore the exit code: `doctor` reports the broken server.
             machine.fail(f"(metamcp {command} 2>&1 || true) | {canary}")
         machine.fail(f"curl --silent http://127.0.0.1:12011/status | {canary}")
 
-    with subtest("nobody but root reads the file that systemd gives the server"):
+    with subtest("only root can read the file that systemd passes to the server"):
         machine.succeed("ls /run/credentials/ | grep metamcp-server-keeper")
         machine.fail("setpriv --reuid 65534 --clear-groups cat /run/credentials/metamcp-server-keeper@*/TOKEN")
   '';

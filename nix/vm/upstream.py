@@ -1,4 +1,4 @@
-"""An MCP endpoint that takes its time to start and to greet, and counts greetings."""
+"""An MCP endpoint that starts and initializes slowly, and counts its handshakes."""
 
 import json
 import threading
@@ -29,7 +29,7 @@ class Endpoint(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def do_GET(self) -> None:
-        if self.path == "/greetings":
+        if self.path == "/handshakes":
             self.send(200, str(len(sessions)).encode())
         else:
             self.send(405)

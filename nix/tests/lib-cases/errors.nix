@@ -1,4 +1,4 @@
-# What nixpkgs' lib refuses, and in which words.
+# Cases for nixpkgs' lib: errors and their messages.
 {
   byName,
   evaluate,
@@ -45,7 +45,7 @@ in
     expr = merge (types.ints.between 1 3) [ 4 ];
     message = "A definition for option `it' is not of type `integer between 1 and 3 (both inclusive)'";
   };
-  "a type with a description of its own" = {
+  "a type with its own description" = {
     expr = merge (types.strMatching "[0-9]+s" // { description = "duration"; }) [ "1" ];
     message = "A definition for option `it' is not of type `duration'";
   };
@@ -67,19 +67,19 @@ in
     expr = merge (types.attrsOf (types.submodule server)) [ { clock.args = "--utc"; } ];
     message = "A definition for option `it.clock.args' is not of type `list of string'";
   };
-  "null where there is no null" = {
+  "null for a type without null" = {
     expr = merge (types.attrsOf value) [ { a = null; } ];
     message = "A definition for option `it.a' is not of type `TOML value'";
   };
-  "an empty list where one is wanted" = {
+  "an empty list for a non-empty one" = {
     expr = merge (types.nonEmptyListOf types.int) [ [ ] ];
     message = "A definition for option `it' is not of type `non-empty (list of signed integer)'";
   };
-  "a value that no type of several has" = {
+  "a value of none of several types" = {
     expr = merge (types.either types.int types.str) [ [ ] ];
     message = "A definition for option `it' is not of type `signed integer or string'";
   };
-  "a value of a free form of another type" = {
+  "a value of another type for a freeform option" = {
     expr = merge (types.submodule { freeformType = types.attrsOf types.int; }) [ { a = "1"; } ];
     message = "A definition for option `it.a' is not of type `signed integer'";
   };
@@ -100,7 +100,7 @@ in
     ];
     message = "The option `it' has conflicting definition values:";
   };
-  "a value that a further check refuses" = {
+  "a value that fails an additional check" = {
     expr = merge (types.addCheck types.str (text: text != "") // { description = "something"; }) [ "" ];
     message = "A definition for option `it' is not of type `something'";
   };
@@ -108,7 +108,7 @@ in
     expr = merge (types.coercedTo types.int toString types.str) [ [ ] ];
     message = "A definition for option `it' is not of type `string or signed integer convertible to it'";
   };
-  "a text that is no number" = {
+  "a text that is not a number" = {
     expr = lib.toInt "1a";
     message = "toInt: Could not convert \"1a\" to int.";
   };
@@ -146,7 +146,7 @@ in
     ];
     message = "The option `a' is read-only, but it's set multiple times. Definition values:";
   };
-  "two packages where one is wanted" = {
+  "two packages for one option" = {
     expr = merge types.package [
       package
       (package // { outPath = "/opt/other"; })
@@ -162,7 +162,7 @@ in
     ];
     message = "has an unsupported attribute `a'. This is caused by introducing a top-level `config' or `options' attribute.";
   };
-  "a scalar where there are options below" = {
+  "a scalar for a set of options" = {
     expr = evaluate [
       { options.a.b = optional types.int 1; }
       { a = 1; }
@@ -185,7 +185,7 @@ in
     expr = evaluate [ ({ missing, ... }: { options.a = optional types.int missing; }) ];
     message = "attribute 'missing' missing";
   };
-  "a condition that is none" = {
+  "a condition that is not a boolean" = {
     expr = evaluate [
       { options.a = optional types.int 1; }
       { a = lib.mkIf "yes" 2; }

@@ -1,4 +1,4 @@
-# What is refused or warned about: addresses.
+# Cases of assertions and warnings: addresses.
 {
   both,
   secured,
@@ -7,13 +7,13 @@
 }:
 {
   "an address that the network can reach" = {
-    kind = "address-in-the-open";
+    kind = "unprotected-address";
     refused = settings { listen.http = "[::]:12011"; };
-    message = "services.metamcp.settings.listen.http is [::]:12011, which is not a loopback address, so that everybody on the network is served: set services.metamcp.settings.listen.tls";
+    message = "services.metamcp.settings.listen.http is [::]:12011, which is not a loopback address, so that metamcp would serve everyone on the network: set services.metamcp.settings.listen.tls";
     accepted = settings { listen.http = "[::1]:12011"; };
   };
   "an address of the network with TLS and without a token" = {
-    kind = "address-in-the-open";
+    kind = "unprotected-address";
     refused =
       { lib, ... }:
       both [
@@ -24,7 +24,7 @@
     accepted = secured;
   };
   "an address of the network with a token and without TLS" = {
-    kind = "address-in-the-open";
+    kind = "unprotected-address";
     refused =
       { lib, ... }:
       both [
@@ -34,10 +34,10 @@
     message = "services.metamcp.settings.listen.http is 192.0.2.1:12011, which is not a loopback address";
     accepted = secured;
   };
-  "a port of loopback that the firewall is to open" = {
+  "a loopback port in the firewall" = {
     kind = "firewall-of-loopback";
     refused.services.metamcp.openFirewall = true;
-    message = "services.metamcp.openFirewall opens the port of 127.0.0.1:12011, which only this host reaches: remove it";
+    message = "services.metamcp.openFirewall opens the port of 127.0.0.1:12011, but only this host can reach that address: remove it";
     accepted = both [
       secured
       { services.metamcp.openFirewall = true; }
@@ -45,8 +45,8 @@
   };
   "a root view of a server that is not declared" = {
     kind = "root-view";
-    refused = settings { listen.root = "passthrough:nobody"; };
-    message = "listen.root is passthrough:nobody, but there is no such server: declare it";
+    refused = settings { listen.root = "passthrough:absent"; };
+    message = "listen.root is passthrough:absent, but this server does not exist: declare it";
     accepted = settings { listen.root = "passthrough:time"; };
   };
 }

@@ -1,4 +1,4 @@
-# What is refused or warned about: the pool.
+# Cases of assertions and warnings: the pool.
 {
   both,
   server,
@@ -7,7 +7,7 @@
 }:
 {
   "a reserve that is never needed" = {
-    kind = "reserve-without-need";
+    kind = "unneeded-reserve";
     refused = settings { pool.reserve_size = 2; };
     message = "services.metamcp.settings.pool.reserve_size has no effect, because all servers together have at most 1 connections, and services.metamcp.settings.pool.size is 20: remove it";
     accepted = both [
@@ -20,7 +20,7 @@
     ];
   };
   "a reserve that comes too late" = {
-    kind = "reserve-too-late";
+    kind = "late-reserve";
     refused = settings {
       pool = {
         size = 1;
@@ -29,7 +29,7 @@
       };
       servers.web.command = "web-mcp";
     };
-    message = "services.metamcp.settings.pool.reserve_size has no effect, because a request waits for at most 60s (service.request_timeout), and may have one of the reserve after 90s: make";
+    message = "services.metamcp.settings.pool.reserve_size has no effect, because a request waits at most 60s (service.request_timeout) but may use the reserve only after 90s: reduce";
     accepted = settings {
       pool = {
         size = 1;

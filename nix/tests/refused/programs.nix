@@ -1,17 +1,17 @@
-# What is refused or warned about: programs.
-{ exact, server, ... }:
+# Cases of assertions and warnings: programs.
+{ settingsServer, server, ... }:
 {
-  "a package that npx fetches in any version" = {
-    kind = "fetched-unpinned";
-    refused = exact "files" {
+  "a package that npx downloads without a version" = {
+    kind = "unpinned-download";
+    refused = settingsServer "files" {
       command = "npx";
       args = [
         "-y"
         "@modelcontextprotocol/server-filesystem"
       ];
     };
-    message = "services.metamcp.settings.servers.files.command fetches @modelcontextprotocol/server-filesystem in whatever version is the newest, which makes it slow to start and different from one day to the next: say the version, as in \"@modelcontextprotocol/server-filesystem@1.2.3\"";
-    accepted = exact "files" {
+    message = "services.metamcp.settings.servers.files.command downloads @modelcontextprotocol/server-filesystem without a pinned version, so that it starts slowly and may change with every start: pin the version, as in \"@modelcontextprotocol/server-filesystem@1.2.3\"";
+    accepted = settingsServer "files" {
       command = "npx";
       args = [
         "-y"
@@ -19,26 +19,26 @@
       ];
     };
   };
-  "a package that npx fetches in its newest version" = {
-    kind = "fetched-unpinned";
-    refused = exact "files" {
+  "a package that npx downloads in its latest version" = {
+    kind = "unpinned-download";
+    refused = settingsServer "files" {
       command = "npx";
       args = [ "@modelcontextprotocol/server-filesystem@latest" ];
     };
-    message = "say the version, as in \"@modelcontextprotocol/server-filesystem@1.2.3\"";
-    accepted = exact "files" {
+    message = "pin the version, as in \"@modelcontextprotocol/server-filesystem@1.2.3\"";
+    accepted = settingsServer "files" {
       command = "npx";
       args = [ "@modelcontextprotocol/server-filesystem@2026.1.14" ];
     };
   };
-  "a package that uvx fetches in any version" = {
-    kind = "fetched-unpinned";
+  "a package that uvx downloads without a version" = {
+    kind = "unpinned-download";
     refused = server "fetch" {
       command = "/run/current-system/sw/bin/uvx";
       args = [ "mcp-server-fetch" ];
       isolation = "spawn";
     };
-    message = "services.metamcp.servers.fetch.command fetches mcp-server-fetch in whatever version is the newest, which makes it slow to start and different from one day to the next: set `package` to one of nixpkgs";
+    message = "services.metamcp.servers.fetch.command downloads mcp-server-fetch without a pinned version, so that it starts slowly and may change with every start: set `package` to a package of nixpkgs";
     accepted = server "fetch" {
       command = "/run/current-system/sw/bin/uvx";
       args = [ "mcp-server-fetch==2026.1.14" ];
@@ -46,8 +46,8 @@
     };
   };
   "an image without a version" = {
-    kind = "fetched-unpinned";
-    refused = exact "gitea" {
+    kind = "unpinned-download";
+    refused = settingsServer "gitea" {
       command = "docker";
       args = [
         "run"
@@ -58,8 +58,8 @@
         "docker.gitea.com:443/gitea-mcp-server:latest"
       ];
     };
-    message = "services.metamcp.settings.servers.gitea.command fetches docker.gitea.com:443/gitea-mcp-server:latest in whatever version is the newest, which makes it slow to start and different from one day to the next: say the version, as in \"docker.gitea.com:443/gitea-mcp-server:1.2.3\".";
-    accepted = exact "gitea" {
+    message = "services.metamcp.settings.servers.gitea.command downloads docker.gitea.com:443/gitea-mcp-server:latest without a pinned version, so that it starts slowly and may change with every start: pin the version, as in \"docker.gitea.com:443/gitea-mcp-server:1.2.3\".";
+    accepted = settingsServer "gitea" {
       command = "docker";
       args = [
         "run"
@@ -71,8 +71,8 @@
       ];
     };
   };
-  "a package that is fetched into a sandbox" = {
-    kind = "fetched-in-a-sandbox";
+  "a package that is downloaded into a sandbox without state" = {
+    kind = "download-in-a-sandbox";
     refused = server "files" {
       command = "npx";
       args = [
@@ -80,7 +80,7 @@
         "@modelcontextprotocol/server-filesystem@2026.1.14"
       ];
     };
-    message = "services.metamcp.servers.files.command fetches @modelcontextprotocol/server-filesystem@2026.1.14 when it starts, and its sandbox leaves it nowhere to keep it: set `package` to one of nixpkgs in place of `command` and its `args`, or services.metamcp.servers.files.sandbox.state = true";
+    message = "services.metamcp.servers.files.command downloads @modelcontextprotocol/server-filesystem@2026.1.14 when it starts, but its sandbox has no directory to keep it: set `package` to a package of nixpkgs instead of `command` and `args`, or set services.metamcp.servers.files.sandbox.state = true";
     accepted = server "files" {
       command = "npx";
       args = [
@@ -90,36 +90,36 @@
       sandbox.state = true;
     };
   };
-  "a package that is fetched without a network" = {
-    kind = "fetched-in-a-sandbox";
+  "a package that is downloaded without a network" = {
+    kind = "download-in-a-sandbox";
     refused = server "files" {
       command = "uvx";
       args = [ "mcp-server-fetch@2026.1.14" ];
       sandbox.preset = "no-network";
     };
-    message = "its sandbox leaves it no network to do so: set `package` to one of nixpkgs in place of `command` and its `args`, or services.metamcp.servers.files.sandbox.network = true";
+    message = "its sandbox has no network: set `package` to a package of nixpkgs instead of `command` and `args`, or set services.metamcp.servers.files.sandbox.network = true";
     accepted = server "files" {
       command = "mcp-server-fetch";
       sandbox.preset = "no-network";
     };
   };
   "a browser that is shared" = {
-    kind = "browser-shared";
+    kind = "shared-browser";
     refused = server "web" { command = "/opt/bin/playwright-mcp"; };
-    message = "services.metamcp.servers.web drives a browser, and its clients would share the pages of it: set services.metamcp.servers.web.sharing = \"session\"";
+    message = "services.metamcp.servers.web drives a browser, and all clients would share its pages: set services.metamcp.servers.web.sharing = \"session\"";
     accepted = server "web" {
       command = "/opt/bin/playwright-mcp";
       sharing = "session";
     };
   };
-  "a browser that is fetched and shared" = {
-    kind = "browser-shared";
-    refused = exact "web" {
+  "a browser that is downloaded and shared" = {
+    kind = "shared-browser";
+    refused = settingsServer "web" {
       command = "npx";
       args = [ "chrome-devtools-mcp@1.2.3" ];
     };
     message = "services.metamcp.settings.servers.web drives a browser";
-    accepted = exact "web" {
+    accepted = settingsServer "web" {
       command = "npx";
       args = [ "chrome-devtools-mcp@1.2.3" ];
       sharing = "exclusive";

@@ -1,7 +1,7 @@
-# What is refused or warned about: the sandbox.
-{ both, server, ... }:
+# Cases of assertions and warnings: the sandbox of a server.
+{ server, ... }:
 {
-  "a sandbox of a server that is spawned" = {
+  "a sandbox of a spawned server" = {
     kind = "sandbox-without-a-unit";
     refused = server "time" {
       isolation = "spawn";
@@ -19,7 +19,7 @@
       sandbox.writablePaths = [ "/home/alice" ];
     };
   };
-  "a working directory in a home of which the server sees nothing" = {
+  "a working directory in a hidden home" = {
     kind = "cwd-hidden";
     refused = server "time" {
       cwd = "/root";
@@ -56,91 +56,5 @@
         allowedAddresses = [ "localhost" ];
       };
     };
-  };
-  "a header for a program" = {
-    kind = "without-effect";
-    refused = server "time" { headers.Accept-Language = "en"; };
-    message = "services.metamcp.servers.time.headers has no effect, because a program gets none: remove it, or use env.";
-    accepted = server "time" { env.LANG = "en"; };
-  };
-  "a variable for an address" = {
-    kind = "without-effect";
-    refused = server "web" {
-      url = "http://127.0.0.1:9000/mcp";
-      env.LANG = "en";
-    };
-    message = "services.metamcp.servers.web.env has no effect, because metamcp does not start the server: remove it.";
-    accepted = server "web" {
-      url = "http://127.0.0.1:9000/mcp";
-      headers.Accept-Language = "en";
-    };
-  };
-  "a header for a socket" = {
-    kind = "without-effect";
-    refused = server "web" {
-      socket = "/run/web.sock";
-      headers.Accept-Language = "en";
-    };
-    message = "services.metamcp.servers.web.headers has no effect, because a socket has none: remove it.";
-    accepted = server "web" { socket = "/run/web.sock"; };
-  };
-  "packages of a server with a URL" = {
-    kind = "without-effect";
-    refused =
-      { pkgs, ... }:
-      server "web" {
-        url = "http://127.0.0.1:9000/mcp";
-        extraPackages = [ pkgs.bash ];
-      };
-    message = "services.metamcp.servers.web.extraPackages has no effect, because metamcp does not start the server: remove it.";
-    accepted = server "web" { url = "http://127.0.0.1:9000/mcp"; };
-  };
-  "a user who has the name of the service's own" = {
-    kind = "user-taken";
-    refused.users.users.metamcp-service.isSystemUser = true;
-    message = "services.metamcp.user is null, for metamcp-service, a user and group that systemd makes, and users.users or users.groups has one of that name: rename it, or set services.metamcp.user.";
-    accepted = {
-      services.metamcp.user = "metamcp-service";
-      users.users.metamcp-service.isSystemUser = true;
-    };
-  };
-  "a user who has the name that systemd would make" = {
-    kind = "user-taken";
-    refused = both [
-      (server "time" { })
-      { users.users.mcp-time.isSystemUser = true; }
-    ];
-    message = "services.metamcp.servers.time is to run as mcp-time, a user that systemd makes, and users.users has one of that name: rename the server or the user, or set services.metamcp.servers.time.sandbox.user.";
-    accepted = both [
-      (server "time" { sandbox.user = "mcp-time"; })
-      { users.users.mcp-time.isSystemUser = true; }
-    ];
-  };
-  "a user of a server who does not exist" = {
-    kind = "user-unknown";
-    refused = server "time" { sandbox.user = "alice"; };
-    message = "services.metamcp.servers.time.sandbox.user is alice, and there is no such user: declare users.users.alice";
-    accepted = both [
-      (server "time" { sandbox.user = "alice"; })
-      { users.users.alice.isNormalUser = true; }
-    ];
-  };
-  "a user of the service who does not exist" = {
-    kind = "user-unknown";
-    refused.services.metamcp.user = "alice";
-    message = "services.metamcp.user is alice, and there is no such user: declare users.users.alice";
-    accepted = {
-      services.metamcp.user = "alice";
-      users.users.alice.isNormalUser = true;
-    };
-  };
-  "a group that does not exist" = {
-    kind = "group-unknown";
-    refused = server "time" { sandbox.group = "notes"; };
-    message = "services.metamcp.servers.time.sandbox.group is notes, and there is no such group: declare users.groups.notes";
-    accepted = both [
-      (server "time" { sandbox.group = "notes"; })
-      { users.groups.notes = { }; }
-    ];
   };
 }

@@ -1,7 +1,7 @@
-# What is refused or warned about: secrets.
+# Cases of assertions and warnings: secrets.
 {
   both,
-  exact,
+  settingsServer,
   provisioned,
   server,
   settings,
@@ -9,7 +9,7 @@
   ...
 }:
 {
-  "a credential of a server that is the unit of somebody else" = {
+  "a credential of a server with a socket" = {
     kind = "without-effect";
     refused = server "notes" {
       socket = "/run/notes.sock";
@@ -19,22 +19,22 @@
     accepted = server "notes" { socket = "/run/notes.sock"; };
   };
   "a reference to a credential that is not declared" = {
-    kind = "credential-unknown";
-    refused = exact "shell" {
+    kind = "unknown-credential";
+    refused = settingsServer "shell" {
       command = "a-mcp";
       env.KEY = "credential:forgotten";
     };
     message = "services.metamcp.settings.servers.shell.env.KEY refers to the credential forgotten, which does not exist: set services.metamcp.credentials.forgotten";
     accepted = both [
-      (exact "shell" {
+      (settingsServer "shell" {
         command = "a-mcp";
         env.KEY = "credential:forgotten";
       })
       { services.metamcp.credentials.forgotten = "/run/secrets/forgotten"; }
     ];
   };
-  "a credential of a server to be provisioned that is not declared" = {
-    kind = "credential-unknown";
+  "an undeclared credential of a provisionable server" = {
+    kind = "unknown-credential";
     refused = provisioned "echo" {
       command = "a-mcp";
       env.KEY = "credential:forgotten";
@@ -46,7 +46,7 @@
     };
   };
   "a certificate in a credential that is not declared" = {
-    kind = "credential-unknown";
+    kind = "unknown-credential";
     refused = settings {
       listen.tls = {
         certificate = "credential:forgotten";
@@ -62,7 +62,7 @@
     };
   };
   "a session key that is not declared" = {
-    kind = "credential-unknown";
+    kind = "unknown-credential";
     refused = settings { listen.session_key = "credential:lost"; };
     message = "services.metamcp.settings.listen.session_key refers to the credential lost, which does not exist: set services.metamcp.credentials.lost";
     accepted = both [
@@ -71,7 +71,7 @@
     ];
   };
   "a token of clients that is not declared" = {
-    kind = "credential-unknown";
+    kind = "unknown-credential";
     refused = settings { listen.token = "credential:lost"; };
     message = "services.metamcp.settings.listen.token refers to the credential lost, which does not exist: set services.metamcp.credentials.lost";
     accepted = both [
@@ -80,7 +80,7 @@
     ];
   };
   "a key of the embedding endpoint that is not declared" = {
-    kind = "credential-unknown";
+    kind = "unknown-credential";
     refused = settings {
       search.embedding = {
         url = "http://127.0.0.1:8080/v1/embeddings";
@@ -96,7 +96,7 @@
       };
     };
   };
-  "a key of the service in the Nix store" = {
+  "a TLS key in the Nix store" = {
     kind = "tls-key-in-the-store";
     refused = settings {
       listen.tls = {
@@ -151,61 +151,61 @@
       apiKeyFile = "/run/secrets/key";
     };
   };
-  "a secret that is also a value" = {
+  "a secret that is also set in env" = {
     kind = "credential-and-value";
     refused = server "time" {
       credentials.API_TOKEN = "/run/secrets/token";
       env.API_TOKEN = "env:API_TOKEN";
       isolation = "spawn";
     };
-    message = "services.metamcp.servers.time.credentials.API_TOKEN is also set as a value of its own: leave one";
+    message = "services.metamcp.servers.time.credentials.API_TOKEN is also set in env or headers: remove one";
     accepted = server "time" { credentials.API_TOKEN = "/run/secrets/token"; };
   };
-  "a secret that is called as no variable can be" = {
-    kind = "variable";
+  "a secret with an invalid variable name" = {
+    kind = "invalid-variable-name";
     refused = server "time" { credentials.api-token = "/run/secrets/token"; };
-    message = "services.metamcp.servers.time is to get an environment variable api-token, which is no name of one: use letters";
-    # A header can.
+    message = "services.metamcp.servers.time sets the environment variable api-token, which is not a valid name: use letters";
+    # A header may have this name.
     accepted = server "web" {
       url = "http://127.0.0.1:9000/mcp";
       credentials.api-token = "/run/secrets/token";
     };
   };
-  "a variable of the service in a unit of its own" = {
+  "a variable of the service in a server unit" = {
     kind = "variable-of-the-service";
     refused = server "time" { env.PLACE = "env:PLACE"; };
-    message = "services.metamcp.servers.time.env.PLACE refers to a variable of metamcp.service, which the unit of the server does not have: put the value";
+    message = "services.metamcp.servers.time.env.PLACE refers to a variable of metamcp.service, which the unit of the server does not have: write the value";
     accepted = server "time" {
       env.PLACE = "env:PLACE";
       isolation = "spawn";
     };
   };
   "a secret in a variable" = {
-    kind = "secret-in-the-open";
-    refused = exact "shell" {
+    kind = "secret-value";
+    refused = settingsServer "shell" {
       command = "a-mcp";
       env.API_KEY = "hunter2";
     };
-    message = "services.metamcp.settings.servers.shell.env.API_KEY looks like a secret, and every user can read it in the Nix store: put it into a file, name that in services.metamcp.credentials";
-    accepted = exact "shell" {
+    message = "services.metamcp.settings.servers.shell.env.API_KEY looks like a secret, and every user can read it in the Nix store: put it into a file, name the file in services.metamcp.credentials";
+    accepted = settingsServer "shell" {
       command = "a-mcp";
       env.API_KEY_FILE = "/run/secrets/key";
     };
   };
   "a secret in a header" = {
-    kind = "secret-in-the-open";
+    kind = "secret-value";
     refused = server "web" {
       url = "http://127.0.0.1:9000/mcp";
       headers.Authorization = "Bearer abc";
     };
-    message = "services.metamcp.servers.web.headers.Authorization looks like a secret, and every user can read it in the Nix store: put it into a file, and name that in services.metamcp.servers.web.credentials";
+    message = "services.metamcp.servers.web.headers.Authorization looks like a secret, and every user can read it in the Nix store: put it into a file, and name the file in services.metamcp.servers.web.credentials";
     accepted = server "web" {
       url = "http://127.0.0.1:9000/mcp";
       headers.X-Team = "search";
     };
   };
-  "a token in a variable that is not called so" = {
-    kind = "secret-in-the-open";
+  "a token in a variable with a harmless name" = {
+    kind = "secret-value";
     refused = server "time" { env.LOGIN = "ghp_0123456789abcdef"; };
     message = "services.metamcp.servers.time.env.LOGIN looks like a secret";
     accepted = server "time" { env.LOGIN = "alice"; };
@@ -213,7 +213,7 @@
   "a secret in an argument" = {
     kind = "secret-argument";
     refused = server "time" { args = [ "--token=hunter2" ]; };
-    message = "services.metamcp.servers.time.args has what looks like a secret, and every user can read it in the Nix store and among the processes: give it by an environment variable";
+    message = "services.metamcp.servers.time.args seems to contain a secret, and every user can read it in the Nix store and in the list of processes: pass it in an environment variable";
     accepted = server "time" { args = [ "--token-file=/run/secrets/token" ]; };
   };
   "a secret in the argument after its name" = {
@@ -225,7 +225,7 @@
         "hunter2"
       ];
     };
-    message = "services.metamcp.settings.provision.servers.web.args has what looks like a secret";
+    message = "services.metamcp.settings.provision.servers.web.args seems to contain a secret";
     accepted = provisioned "web" {
       command = "web-mcp";
       args = [
@@ -238,7 +238,7 @@
   "a secret in a url" = {
     kind = "secret-url";
     refused = server "web" { url = "http://127.0.0.1:9000/mcp?api_key=hunter2"; };
-    message = "services.metamcp.servers.web.url has what looks like a secret, and every user can read it in the Nix store: give it by a header, from a file in services.metamcp.servers.web.credentials";
+    message = "services.metamcp.servers.web.url seems to contain a secret, and every user can read it in the Nix store: send it in a header, from a file in services.metamcp.servers.web.credentials";
     accepted = server "web" {
       url = "http://127.0.0.1:9000/mcp?toolset=search";
       credentials.X-API-Key = "/run/secrets/key";

@@ -1,4 +1,4 @@
-# What is refused or warned about: values that an option itself refuses.
+# Cases of assertions and warnings: values that the type of an option rejects.
 {
   both,
   provisioned,
@@ -56,13 +56,13 @@
     message = "health.timeout' is not of type `duration";
     accepted = settings { health.timeout = "24h"; };
   };
-  "an unknown way to start" = {
+  "an unknown start mode" = {
     kind = "type";
     refused = server "time" { start = "later"; };
     message = "start' is not of type `one of \"lazy\", \"eager\", \"prewarm\"'";
     accepted = server "time" { start = "eager"; };
   };
-  "an unknown way to live" = {
+  "an unknown lifecycle mode" = {
     kind = "type";
     refused = server "time" { lifecycle.mode = "for-ever"; };
     message = "lifecycle.mode' is not of type `one of \"keep-alive\", \"ephemeral\"'";
@@ -74,19 +74,19 @@
     message = "`services.metamcp.servers.time.argv' does not exist";
     accepted = server "time" { args = [ "--utc" ]; };
   };
-  "a mistyped key of how a server is watched" = {
+  "a mistyped health key of a server" = {
     kind = "type";
     refused = server "time" { health.every = "1m"; };
     message = "`services.metamcp.servers.time.health.every' does not exist";
     accepted = server "time" { health.interval = "1m"; };
   };
-  "a server to be provisioned without a description" = {
+  "a provisionable server without a description" = {
     kind = "type";
     refused = settings { provision.servers.mute.command = "a-mcp"; };
     message = "provision.servers.mute.description'";
     accepted = provisioned "mute" { command = "a-mcp"; };
   };
-  "a server to be provisioned that starts before that" = {
+  "a provisionable server that is eager" = {
     kind = "type";
     refused = provisioned "hasty" {
       command = "a-mcp";
@@ -95,7 +95,7 @@
     message = "provision.servers.hasty.start' is not of type";
     accepted = provisioned "hasty" { command = "a-mcp"; };
   };
-  "a rule that trusts everybody" = {
+  "a rule that trusts every namespace" = {
     kind = "type";
     refused = settings { provision.trusted = [ "*" ]; };
     message = "is not of type `namespace, or all below one";

@@ -1,10 +1,10 @@
-# What the module makes of a configuration: what clients reach, and what they are told.
+# Tests of generated files: the firewall, and the configuration of Claude Code.
 _: {
   "the firewall is closed" = {
     module = { };
     openPorts = [ ];
   };
-  "the firewall is opened on demand" = {
+  "openFirewall opens the port in the firewall" = {
     module.services.metamcp = {
       openFirewall = true;
       settings.listen.http = "[::]:12111";
@@ -12,7 +12,7 @@ _: {
     openPorts = [ 12111 ];
     refused = true;
   };
-  "Claude Code is told where the service is" = {
+  "Claude Code gets the address of the service" = {
     module.services.metamcp = {
       claudeCode.enable = true;
       settings.listen.http = "127.0.0.1:12111";
@@ -21,7 +21,7 @@ _: {
       ''{"mcpServers":{"metamcp":{"type":"http","url":"http://127.0.0.1:12111/"}}}''
     ];
   };
-  "Claude Code is told to bring the token, and of an address that it can connect to" = {
+  "Claude Code gets the token header and a loopback address" = {
     module.services.metamcp = {
       claudeCode.enable = true;
       credentials.client-token = "/run/secrets/client-token";
@@ -38,7 +38,7 @@ _: {
       ''{"mcpServers":{"metamcp":{"headers":{"Authorization":"Bearer ''${METAMCP_TOKEN}"},"type":"http","url":"https://[::1]:12111/"}}}''
     ];
   };
-  "Claude Code is told nothing unless that is asked for" = {
+  "without claudeCode.enable there is no file for Claude Code" = {
     module = { };
     without = [ "etc/metamcp/mcp.json" ];
   };

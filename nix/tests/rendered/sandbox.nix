@@ -1,4 +1,4 @@
-# What the module makes of a configuration: the sandbox of a server.
+# Tests of generated files: the sandbox of a server unit.
 {
   directives,
   hardened,
@@ -9,7 +9,7 @@
   ...
 }:
 {
-  "the preset none hides no files, and bounds what a server may take" = {
+  "the preset none hides no files, and limits memory and tasks" = {
     module = preset "none";
     has.${unit "notes"} = [
       "DynamicUser=true"
@@ -33,7 +33,7 @@
       "SystemCallFilter"
     ];
   };
-  "the preset read-only is the one that a server gets, and leaves it the network" = {
+  "the preset read-only is the default, and allows the network" = {
     module = server { };
     has.${unit "notes"} = hardened ++ [
       "DynamicUser=true"
@@ -51,7 +51,7 @@
       "StateDirectory"
     ];
   };
-  "the preset no-network leaves a server what it keeps" = {
+  "the preset no-network lets a server keep files" = {
     module = preset "no-network";
     has.${unit "notes"} = hardened ++ [
       "After=nss-lookup.target"
@@ -69,15 +69,15 @@
       "ProcSubset=*"
     ];
   };
-  "the preset strict says what the sample unit says" = {
+  "the preset strict has the directives of the sample unit" = {
     module = preset "strict";
     holds =
       { files, ... }:
       let
-        ours = directives files.${unit "notes"};
-        theirs = directives sample;
-        # What differs from server to server, or is NixOS's own.
-        others = [
+        generated = directives files.${unit "notes"};
+        expected = directives sample;
+        # Directives that depend on the server, or that NixOS sets itself.
+        ignored = [
           "Description"
           "Environment"
           "ExecStart"
@@ -87,7 +87,7 @@
           "User"
         ];
       in
-      removeAttrs ours others == removeAttrs theirs others;
+      removeAttrs generated ignored == removeAttrs expected ignored;
   };
   "an option of the sandbox takes precedence over its preset" = {
     module = server {
@@ -116,7 +116,7 @@
       "TasksMax"
     ];
   };
-  "what is bound is not hidden, and nothing beside it is shown" = {
+  "a bound path is visible, and other paths in its directory stay hidden" = {
     module = server {
       sandbox = {
         home = "read-only";
@@ -138,7 +138,7 @@
       "InaccessiblePaths=-/run/user"
     ];
   };
-  "a home that may be written to is there with all that runs in it" = {
+  "a writable home includes the sockets in /run/user" = {
     module = server { sandbox.home = "writable"; };
     has.${unit "notes"} = [ "ReadWritePaths=-/run/user" ];
     lacks.${unit "notes"} = [ "InaccessiblePaths=*" ];
@@ -160,7 +160,7 @@
       "ProcSubset=pid"
     ];
   };
-  "addresses, paths and limits of a server are those that are set" = {
+  "addresses, paths and limits of a server are in its unit" = {
     module.imports = [
       { users.groups.notes = { }; }
       (server {
@@ -193,7 +193,7 @@
       "RestrictAddressFamilies=AF_INET"
     ];
   };
-  "a user of its own keeps what a dynamic one brings" = {
+  "an existing user has the restrictions of a dynamic user" = {
     module.imports = [
       { users.users.alice.isNormalUser = true; }
       (server {

@@ -1,4 +1,4 @@
-# What the module makes of a configuration: declared servers, and their units.
+# Tests of generated files: declared servers and their units.
 {
   document,
   server,
@@ -8,11 +8,11 @@
   ...
 }:
 {
-  "a name of 40 characters has a user of 31" = {
+  "a name of 40 characters gives a user name of 31" = {
     module = { pkgs, ... }: {
       services.metamcp = {
         servers.a123456789012345678901234567890123456789.package = pkgs.bash;
-        # Where names of tools have no prefix.
+        # In this view, names of tools have no prefix, so that the name is not too long.
         settings.listen.root = "meta";
       };
     };
@@ -25,7 +25,7 @@
       "socket = \"/run/metamcp-servers/a123456789012345678901234567890123456789.sock\""
     ];
   };
-  "a socket takes as many connections as there are, and those that end" = {
+  "a socket accepts twice the largest number of connections, and two more" = {
     module = server {
       sharing = "session";
       max_connections = 8;
@@ -41,7 +41,7 @@
       "sharing = \"session\""
     ];
   };
-  "a socket takes as many connections as settings say in the end" = {
+  "a socket accepts the number of connections in settings" = {
     module = {
       imports = [ (server { max_connections = 8; }) ];
       services.metamcp.settings.servers.notes = {
@@ -81,7 +81,7 @@
     ];
     lacks.${document} = [ "[servers.notes.env]" ];
   };
-  "a secret of a unit that the service refers to as well is given to both" = {
+  "a secret that a unit and the service refer to goes to both" = {
     module = {
       imports = [ (server { env.TOKEN = "credential:shared"; }) ];
       services.metamcp = {
@@ -101,7 +101,7 @@
       "LoadCredential=shared:/run/secrets/shared"
     ];
   };
-  "a server that is spawned is told by its command, and its secrets are the service's" = {
+  "a spawned server has its command in the configuration, and its secrets in the service" = {
     module =
       { pkgs, ... }:
       {
@@ -129,7 +129,7 @@
       "command = \"/usr/bin/bash\""
     ];
   };
-  "secrets of a url are headers" = {
+  "the secrets of a url become headers" = {
     module.services.metamcp.servers.cluster = {
       url = "http://127.0.0.1:12009/mcp";
       credentials.X-API-Key = "/run/secrets/key";
@@ -138,7 +138,7 @@
     has.${service} = [ "LoadCredential=cluster.X-API-Key:/run/secrets/key" ];
     has.${document} = [ "X-API-Key = \"credential:cluster.X-API-Key\"" ];
   };
-  "settings take precedence over what a declared server says" = {
+  "settings take precedence over a declared server" = {
     module = {
       imports = [
         (server {

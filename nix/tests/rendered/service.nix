@@ -1,4 +1,4 @@
-# What the module makes of a configuration: the service itself, and its sockets.
+# Tests of generated files: the service and its sockets.
 {
   document,
   server,
@@ -9,21 +9,21 @@
   ...
 }:
 {
-  "the control socket belongs to those who may use it" = {
+  "the control socket belongs to the group that may use it" = {
     module.imports = [
       { users.groups.operators = { }; }
       (settings { listen.control_group = "operators"; })
     ];
     has."etc/systemd/system/metamcp-control.socket.d/overrides.conf" = [ "SocketGroup=operators" ];
   };
-  "the path of a credential is what it is" = {
+  "a percent sign in the path of a credential is escaped" = {
     module.services.metamcp = {
       credentials.client-token = "/run/secrets/100%c of it";
       settings.listen.token = "credential:client-token";
     };
     has.${service} = [ "LoadCredential=client-token:/run/secrets/100%%c of it" ];
   };
-  "an upstream is all that clients see, and its unit is started first" = {
+  "clients see only the upstream, and its unit starts first" = {
     module.services.metamcp.upstream = {
       url = "http://127.0.0.1:12009/mcp";
       unit = "mcp-proxy.service";
@@ -40,7 +40,7 @@
     lacks.${service} = [ "PrivateNetwork=*" ];
     has.${document} = [
       "[servers.upstream]"
-      # Nothing is sent to it before it has a session.
+      # metamcp sends no request before it has a session.
       "era = \"legacy\""
       "X-API-Key = \"credential:upstream.X-API-Key\""
       "interval = \"20s\""
@@ -49,13 +49,13 @@
       "url = \"http://127.0.0.1:12009/mcp\""
     ];
   };
-  "a switch restarts the service at once, or reloads it" = {
+  "a switch restarts the service in one step, or reloads it" = {
     module = server { };
     has.${service} = [
       "X-Reload-Triggers=*"
       "X-StopIfChanged=false"
     ];
-    # A further server does not change the service, and its socket is there first.
+    # A new server does not change the service, and its socket starts first.
     lacks.${service} = [
       "Wants=*"
       "After=*"
@@ -67,7 +67,7 @@
       "StopPropagatedFrom=metamcp.service"
     ];
   };
-  "an upstream may be called something else, beside another root" = {
+  "an upstream may have another name, with another root view" = {
     module.services.metamcp = {
       upstream = {
         name = "cluster";
@@ -92,14 +92,14 @@
     };
     has.${document} = [ "era = \"modern\"" ];
   };
-  "what is said of an upstream among the servers has the last word" = {
+  "services.metamcp.servers overrides the options of an upstream" = {
     module.services.metamcp = {
       upstream.url = "http://127.0.0.1:12009/mcp";
       servers.upstream.era = "auto";
     };
     has.${document} = [ "era = \"auto\"" ];
   };
-  "an upstream may be a unit of this host that was renamed" = {
+  "an upstream may be a renamed unit of this host" = {
     module = {
       services.metamcp.upstream = {
         url = "http://127.0.0.1:12009/mcp";
@@ -115,7 +115,7 @@
     has."etc/systemd/system/mcp-aggregator.service" = [ "ExecStart=/opt/aggregator/bin/metamcp" ];
     has.${document} = [ "root = \"passthrough:upstream\"" ];
   };
-  "with units alone the service makes no socket of IP and has no executable memory" = {
+  "with only server units the service has no IP sockets and no executable memory" = {
     module = server { };
     has.${service} = [
       "IPAddressDeny=any"
@@ -128,11 +128,11 @@
     ];
     lacks.${service} = [
       "DynamicUser=*"
-      # The kernel tells the user of a client in the client's namespace alone.
+      # The kernel reports the user of a client only in the client's network namespace.
       "PrivateNetwork=*"
     ];
   };
-  "an endpoint for embeddings is reached" = {
+  "the service can reach an endpoint for embeddings" = {
     module = settings {
       search.embedding = {
         url = "https://192.0.2.1/v1/embeddings";
@@ -145,7 +145,7 @@
       "PrivateNetwork=*"
     ];
   };
-  "a child keeps what it needs of the service's sandbox" = {
+  "the sandbox of the service stays relaxed for a child" = {
     module = settings {
       provision.servers.notes = {
         command = "/bin/true";
@@ -160,7 +160,7 @@
       "RestrictAddressFamilies"
     ];
   };
-  "the sockets are opened anew with what restarts for another address" = {
+  "another address restarts the sockets through metamcp-addresses.service" = {
     module = { };
     has."etc/systemd/system/metamcp.socket.d/overrides.conf" = [ "PartOf=metamcp-addresses.service" ];
     has."etc/systemd/system/metamcp-control.socket.d/overrides.conf" = [
@@ -172,7 +172,7 @@
       "X-StopIfChanged=false"
     ];
   };
-  "a path with a percent sign is that path" = {
+  "percent signs in paths are escaped in units only" = {
     module.services.metamcp = {
       credentials.shared = "/run/secrets/100%u";
       settings.listen.control = "/run/metamcp/100%u.sock";
@@ -183,7 +183,7 @@
     ];
     has.${document} = [ "control = \"/run/metamcp/100%u.sock\"" ];
   };
-  "the service runs as the user that is set, with what a dynamic one brings" = {
+  "the service runs as the given user, with the restrictions of a dynamic user" = {
     module = {
       services.metamcp = {
         user = "alice";

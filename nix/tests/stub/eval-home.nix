@@ -1,10 +1,10 @@
-# Evaluates modules for Home Manager and hands back plain data: the files and
-# links that it would put below /home/ada, the programs that it would build, the
-# messages of failed assertions, the warnings.
+# Evaluates modules for Home Manager and returns plain data: the files and links that it
+# would create below /home/ada, the programs that it would build, the messages of failed
+# assertions, and the warnings.
 {
   lib ? import ./lib.nix,
   modules,
-  # Where the package is when its units run.
+  # The directory of the package on the machine that runs the units.
   package,
 }:
 let
@@ -23,8 +23,8 @@ let
     config
     ;
 
-  # A program that was written in the evaluation is a file in the store that
-  # cannot be run: it is moved to where it can.
+  # A program that the evaluation writes is a file in the store, which is not executable.
+  # It is moved to a directory where it can run.
   written = lib.filter (lib.hasPrefix builtins.storeDir) (
     map (service: lib.head (lib.splitString " " service.Service.ExecStart)) (
       lib.attrValues config.systemd.user.services

@@ -1,5 +1,5 @@
-# Evaluates a test of nix/vm and hands back plain data: what stub/eval.nix gives
-# of its machine, and its script.
+# Evaluates a test of nix/vm and returns plain data: the output of stub/eval.nix for its
+# machine, and its script.
 {
   lib ? import ./lib.nix,
   # The file of the test.
@@ -14,7 +14,7 @@ let
     modules = [ nodes.machine ];
   };
 
-  # What was written in the evaluation is moved to where the machine has it.
+  # Files that the evaluation writes to the store are moved to a directory of the machine.
   stored = "(${builtins.storeDir}/[0-9a-z]{32}-[0-9A-Za-z+._?=-]+)";
   found =
     text: lib.concatMap (part: if builtins.isList part then part else [ ]) (builtins.split stored text);

@@ -1,14 +1,14 @@
-# Evaluates NixOS modules and hands back plain data: the files, start scripts and
-# links that NixOS would put below /, the messages of failed assertions, the
-# warnings, the ports that the firewall lets through.
+# Evaluates NixOS modules and returns plain data: the files, start scripts and links that
+# NixOS would create below /, the messages of failed assertions, the warnings, and the
+# open ports of the firewall.
 {
   lib ? import ./lib.nix,
   modules,
-  # Where the package is when its units run.
+  # The directory of the package on the machine that runs the units.
   package,
-  # The unit files that the package brings, as from builtins.readDir.
+  # The unit files of the package, as builtins.readDir returns them.
   packagedUnits,
-  # Where other packages are, by name.
+  # The directories of other packages, by name.
   packages ? { },
 }:
 let
@@ -32,8 +32,8 @@ let
   inherit (config.systemd) units;
   unitDirectory = "etc/systemd/system";
   merge = lib.foldl' (a: b: a // b) { };
-  # A unit that a package brings is extended by a drop-in, every other is a file
-  # of its own, unless it says otherwise.
+  # A drop-in extends a unit of a package. Every other unit is a file, unless its
+  # overrideStrategy differs.
   isDropIn = name: packagedUnits ? ${name} || units.${name}.overrideStrategy == "asDropin";
   links =
     suffix: relation:
@@ -62,7 +62,7 @@ in
       ) config.systemd.tmpfiles.rules;
     };
 
-  # The commands that are written in the configuration itself.
+  # The commands that the configuration defines.
   commands = lib.listToAttrs (
     map (package: lib.nameValuePair "usr/local/bin/${package.name}" package.text) (
       lib.filter (package: package ? text) config.environment.systemPackages

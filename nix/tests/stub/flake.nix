@@ -1,4 +1,4 @@
-# Stands in for the flake input nixpkgs where that cannot be fetched:
+# A stub of the flake input nixpkgs, for machines that cannot download it:
 #
 #   nix flake check --no-build --offline --no-write-lock-file \
 #     --override-input nixpkgs path:nix/tests/stub

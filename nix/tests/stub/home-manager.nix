@@ -1,9 +1,8 @@
-# Stands in for the part of Home Manager that the module for it talks to:
-# declares the options that it sets and reads, and renders units as Home Manager
-# does, into xdg.configFile.
+# A stub of the part of Home Manager that the module uses. It declares the options that
+# the module sets and reads, and renders units as Home Manager does, into
+# xdg.configFile.
 #
-# Option names and types follow the manual of Home Manager.  This is a test
-# double; the real proof is an evaluation with Home Manager.
+# Option names and types follow the manual of Home Manager.
 { config, lib, ... }:
 let
   inherit (lib) mkOption types;
@@ -28,7 +27,7 @@ let
   )) { };
   json = types.attrsOf types.raw;
 
-  # Sections and keys in the order of their names; a list is a repeated key.
+  # Sections and keys are sorted by name; a list is a repeated key.
   value = x: if builtins.isBool x then lib.boolToString x else toString x;
   section =
     name: keys:

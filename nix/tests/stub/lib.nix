@@ -1,14 +1,14 @@
-# A `lib` for machines without nixpkgs: a small module system and the functions
-# that our module, package and flake use, written from the documented behaviour
-# of the originals.
+# A stub of nixpkgs' `lib`, for machines without nixpkgs: a small module system and the
+# functions that the modules, the package and the flake of this project use. It follows
+# the documented behaviour of nixpkgs.
 #
-# As in nixpkgs: imports; options, config and shorthand modules; mkIf, mkMerge,
-# mkDefault, mkForce, mkOverride, mkBefore, mkAfter; the types in lib/types.nix;
-# submodules, freeformType, apply, readOnly; the wording of "does not exist", "is
-# not of type" and "no value defined"; the list of options for documentation.  Left
-# out: disabledModules, options that are declared twice.
+# It supports imports; options, config and shorthand modules; mkIf, mkMerge, mkDefault,
+# mkForce, mkOverride, mkBefore, mkAfter; the types in lib/types.nix; submodules,
+# freeformType, apply, readOnly; the messages "does not exist", "is not of type" and "no
+# value defined"; the list of options for documentation. It does not support
+# disabledModules and options that are declared twice.
 let
-  # All that is in stub/lib, each part of which may use the others.
+  # The definitions of all files in stub/lib, which use each other.
   own =
     import ./lib/functions.nix
     // import ./lib/properties.nix own

@@ -1,13 +1,12 @@
-# Stands in for the part of NixOS that a service module talks to: declares the
-# options that it defines (systemd.*, users.*, environment.etc, assertions, ...)
-# and renders units as NixOS does, to the byte, into
-# config.systemd.units."NAME".text.
+# A stub of the part of NixOS that a service module uses. It declares the options that
+# the module defines (systemd.*, users.*, environment.etc, assertions, ...). It renders
+# units byte for byte as NixOS does, into config.systemd.units."NAME".text.
 #
-# Only paths differ: a start script, in the store there, is in /etc/unit-scripts
-# here, where whoever boots the units can put it.
+# Only paths differ: NixOS has start scripts in the store, and the stub in
+# /etc/unit-scripts, where the tests that boot the units can put them.
 #
-# Option names and unit syntax follow the NixOS manual.  This is a test double;
-# the real proof is an evaluation with nixpkgs.
+# Option names and unit syntax follow the NixOS manual. `nix flake check` evaluates the
+# modules with nixpkgs itself.
 {
   lib,
   config,
@@ -40,8 +39,8 @@ let
   )) [ ];
 
   # ----------------------------------------------------------------- sections
-  # One "Key=value" of a unit file: a list stands for a repeated key, and if one
-  # definition is a list, what all say is put one after the other.
+  # One "Key=value" of a unit file. A list is a repeated key. If one definition is a list,
+  # the definitions are concatenated.
   directive = lib.mkOptionType {
     name = "systemd option";
     merge =
@@ -52,7 +51,7 @@ let
       if lib.any isList values then lib.concatMap lib.toList values else lib.mergeEqualOption loc defs;
   };
   section = opt (types.attrsOf directive) { };
-  # NixOS knows what these two may be.
+  # NixOS has types for these two directives.
   serviceSection =
     let
       known = {
@@ -170,8 +169,8 @@ let
     };
   units = suffix: modules: opt (types.attrsOf (types.submodule ([ (unit suffix) ] ++ modules))) { };
 
-  # The options of a service that are shell scripts: what each is called, and
-  # the directive that runs it.
+  # The options of a service that are shell scripts, each with the suffix of its file name
+  # and the directive that runs it.
   scripts = {
     preStart = {
       suffix = "pre-start";
@@ -198,8 +197,8 @@ let
       directive = "ExecStopPost";
     };
   };
-  # The program that NixOS makes of one.  Its path changes with its text, so that
-  # the unit does.
+  # The program that NixOS generates from a script. Its path changes with its text, so
+  # that the unit changes too.
   program =
     name: script:
     let
@@ -254,7 +253,7 @@ let
         reloadIfChanged = opt types.bool false;
         stopIfChanged = opt types.bool true;
         notSocketActivated = opt types.bool false;
-        # Ours: the text of each script, by its path.
+        # Only in the stub: the text of each script, by its path.
         programs = opt (types.attrsOf types.str) { };
       }
       // mapAttrs (_: _: opt types.lines "") scripts;
@@ -337,7 +336,7 @@ let
       }
     ) declared;
 
-  # ----------------------------------------------------------- all but systemd
+  # ------------------------------------------------------------- other options
   named =
     more:
     opt (types.attrsOf (
@@ -423,10 +422,10 @@ in
     specialisation = opt (types.attrsOf (types.attrsOf types.raw)) { };
     system.build = opt (types.attrsOf types.raw) { toplevel = "/run/current-system"; };
     system.switch.enable = opt types.bool true;
-    # Ours: the text of each start script, by its path without the first slash.
+    # Only in the stub: the text of each start script, by its path without the first slash.
     startScripts = opt (types.attrsOf types.str) { };
   };
-  # Two of those that every NixOS has.
+  # Two of the groups that every NixOS has.
   config.users.groups = {
     users = { };
     wheel = { };

@@ -1,6 +1,6 @@
-# A `pkgs` without nixpkgs.  A package is a directory that exists where the units
-# are to run (/usr unless `packages` names another), so that what comes out of an
-# evaluation runs there unchanged.  Nothing is ever built.
+# A stub of `pkgs`. A package is a directory of the machine that runs the units (/usr
+# unless `packages` names another), so that the evaluated files work there unchanged. The
+# stub builds nothing.
 {
   lib,
   packages ? { },
@@ -15,7 +15,7 @@ let
     meta.mainProgram = name;
   };
 
-  # What a builder was given, as a derivation that can be named but not built.
+  # The arguments of a builder, as a derivation that cannot be built.
   unbuilt =
     arguments:
     derivation {
@@ -26,7 +26,7 @@ let
         "-c"
         "echo 'this is a stub' >&2; exit 1"
       ];
-      # Evaluated, because a mistake in it is a mistake in the package.
+      # The evaluation of these finds mistakes in the package.
       source = toString (arguments.src or "");
       install = arguments.postInstall or "";
     }
@@ -98,7 +98,7 @@ let
         generate = name: value: builtins.toFile name (import ./to-toml.nix value);
       };
 
-      # What a name in the store cannot have, as an "@", becomes a "-".
+      # Characters that a store path cannot have, such as "@", become "-".
       writeText =
         name:
         builtins.toFile (
@@ -109,7 +109,7 @@ let
 
       writeShellScript = name: text: pkgs.writeText name "#!/bin/sh\n${text}";
 
-      # A program that is found by its name, as those of the machine.
+      # A program that is found by its name, as the programs of the machine are.
       writeShellApplication =
         arguments@{ name, text, ... }:
         package name "/usr"
@@ -118,8 +118,7 @@ let
           runtimeInputs = map toString (arguments.runtimeInputs or [ ]);
         };
 
-      # The machines and the script of a test, as plain data, and as something
-      # that cannot be built.
+      # The machines and the script of a test, as a derivation that cannot be built.
       testers.runNixOSTest =
         test:
         let
@@ -136,19 +135,19 @@ let
           script =
             if lib.isFunction test.testScript then test.testScript { inherit nodes; } else test.testScript;
           units = lib.mapAttrs (_: node: lib.mapAttrs (_: unit: unit.text) node.systemd.units) nodes;
-          failed = lib.concatMap (node: lib.filter (found: !found.assertion) node.assertions) (
+          failed = lib.concatMap (node: lib.filter (entry: !entry.assertion) node.assertions) (
             lib.attrValues nodes
           );
         in
         if failed != [ ] then
-          throw (lib.concatMapStringsSep "\n" (found: found.message) failed)
+          throw (lib.concatMapStringsSep "\n" (entry: entry.message) failed)
         else
           unbuilt {
             name = "vm-test-run-${test.name}";
             postInstall = script + builtins.toJSON units;
           };
 
-      # Knows one command, "cp FILE $out", whose result is FILE.
+      # Supports only the command "cp FILE $out", whose output is FILE.
       runCommand =
         name: _: script:
         let

@@ -1,5 +1,5 @@
-# Prints a value as TOML, in pure Nix: evaluation can then write the file that
-# nixpkgs' pkgs.formats.toml would only make in a build.
+# Renders a value as TOML in pure Nix, so that an evaluation can write the file. nixpkgs'
+# pkgs.formats.toml writes it only in a build.
 #
 #   (import ./to-toml.nix) { a = 1; b.c = [ "x" { y = true; } ]; }
 #

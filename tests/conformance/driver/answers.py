@@ -1,10 +1,10 @@
-"""What to call a tool with, and what to answer when it asks."""
+"""Arguments for tools, and answers to the requests of servers."""
 
 CAPABILITIES = {"elicitation": {}, "roots": {}, "sampling": {}}
 
 
 def to_question(method, params):
-    """The answer to a question of a server: yes, with whatever fits."""
+    """Returns the answer to a request of a server: yes, with values that fit its schema."""
     match method:
         case "elicitation/create":
             schema = params.get("requestedSchema", {})
@@ -14,20 +14,20 @@ def to_question(method, params):
             return {"role": "assistant", "model": "driver", "content": content}
         case "roots/list":
             return {"roots": [{"uri": "file:///srv/driver"}]}
-    raise ValueError(f"no server asks {method}")
+    raise ValueError(f"no answer for the request {method}")
 
 
 def arguments_for(tool, tools):
-    """Arguments for a tool, all that its schema names."""
+    """Returns arguments for a tool: all that its schema names."""
     schema = tool["inputSchema"]
     if "schema" in schema.get("properties", {}):
-        # It wants to see the schema of its neighbour as that came to us.
+        # This tool checks the schema of another tool, as the client received it.
         return {"schema": next(other["inputSchema"] for other in tools if other is not tool)}
     return sample(schema)
 
 
 def sample(schema):
-    """A value for a schema: its default, where it has one."""
+    """Returns a value for a schema: its default, if it has one."""
     if "default" in schema:
         return schema["default"]
     if "enum" in schema:

@@ -4,8 +4,8 @@ import http.client
 import json
 import urllib.parse
 
-# How long a server may be silent, in seconds.
-PATIENCE = 10
+# The longest silence of a server, in seconds.
+TIMEOUT = 10
 
 
 class Failed(Exception):
@@ -20,7 +20,7 @@ class Endpoint:
         self.headers = {"Accept": "application/json, text/event-stream"}
 
     def post(self, message, headers=()):
-        """Sends a message and returns what comes back."""
+        """Sends a message and returns its answer."""
         body = json.dumps(message).encode()
         return self._send("POST", {"Content-Type": "application/json", **dict(headers)}, body)
 
@@ -33,19 +33,19 @@ class Endpoint:
         list(self._send("DELETE", {}))
 
     def _send(self, method, headers, body=None):
-        connection = http.client.HTTPConnection(self._url.netloc, timeout=PATIENCE)
+        connection = http.client.HTTPConnection(self._url.netloc, timeout=TIMEOUT)
         connection.request(method, self._url.path, body, {**self.headers, **headers})
         return Answer(connection)
 
 
 class Answer:
-    """What answers one request: iterate over its messages, of which there may be none."""
+    """The answer to one request. Iterate over its messages; there may be none."""
 
     def __init__(self, connection):
         self._connection = connection
         self._response = connection.getresponse()
         self.session_id = self._response.headers.get("Mcp-Session-Id")
-        # Where a stream can be resumed, and how long to wait before that, in seconds.
+        # The event at which a stream can be resumed, and the delay before that, in seconds.
         self.last_event_id = None
         self.retry = 0
 
@@ -71,7 +71,7 @@ class Answer:
                 case "retry":
                     self.retry = int(value) / 1000
                 case "" if not value:
-                    # The end of an event. One without data only says where to resume.
+                    # The end of an event. An event without data only has an id for resuming.
                     if text := "\n".join(data):
                         yield json.loads(text)
                     data = []

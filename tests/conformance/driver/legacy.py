@@ -1,4 +1,4 @@
-"""A client of 2025-11-25: a session, and questions while a request runs."""
+"""A client of 2025-11-25: a session, and requests of the server while a request runs."""
 
 import itertools
 import time
@@ -10,14 +10,14 @@ VERSION = "2025-11-25"
 
 
 class LegacyClient:
-    """A client in a session of its own."""
+    """A client with its own session."""
 
     def __init__(self, url):
         self._endpoint = Endpoint(url)
         self._ids = itertools.count()
 
     def open(self):
-        """Opens the session and returns what the server can do."""
+        """Opens the session and returns the capabilities of the server."""
         params = {
             "protocolVersion": VERSION,
             "capabilities": answers.CAPABILITIES,
@@ -29,7 +29,7 @@ class LegacyClient:
         return result["capabilities"]
 
     def request(self, method, params):
-        """Sends a request, answers the questions that come before its answer, returns its result."""
+        """Sends a request, answers the requests of the server before its answer, and returns its result."""
         request_id = next(self._ids)
         message = {"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}
         answer = self._endpoint.post(message)
@@ -43,7 +43,7 @@ class LegacyClient:
                     self._answer(reply)
             if answer.last_event_id is None:
                 raise ConnectionError(f"{method} was not answered")
-            # The server wants us to come back for the rest.
+            # The server ended the stream; the client resumes it for the rest.
             time.sleep(answer.retry)
             answer = self._endpoint.resume(answer.last_event_id)
 
@@ -61,5 +61,5 @@ class LegacyClient:
         self._send({"jsonrpc": "2.0", "method": method})
 
     def _send(self, message):
-        """Sends what gets no answer."""
+        """Sends a message that gets no answer."""
         list(self._endpoint.post(message))

@@ -1,4 +1,4 @@
-"""The way through a server: everything that is listed is used."""
+"""The steps with a server: the driver uses everything that the server lists."""
 
 import json
 import os
@@ -16,7 +16,7 @@ CLIENTS = {"legacy": LegacyClient, "modern": modern.ModernClient}
 
 def main():
     era = os.environ["CONFORMANCE_CLIENT_ERA"]
-    # The suite sends it when the time is up: what was started ends with us.
+    # The suite sends SIGTERM when the time is up. metamcp must end with the driver.
     signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(1))
     serving = metamcp.serving(
         os.environ["CONFORMANCE_METAMCP"],
@@ -40,15 +40,15 @@ def main():
 
 
 def sharing(era, version):
-    """As what the server is declared, so that it can ask its client something."""
+    """Returns the declared sharing of the server, so that it can send requests to its client."""
     if version == modern.VERSION:
         return legs.SHARED
-    # It asks in between, and a client without a session has nothing of its own but a request.
+    # A legacy server sends requests outside of answers. Without a session, a client only has its request.
     return legs.SESSION if era == "legacy" else legs.EXCLUSIVE
 
 
 def use_tools(client):
-    """Calls what the suite wants to be called, or else each tool once."""
+    """Makes the calls that the suite asks for, or else calls each tool once."""
     tools = client.request("tools/list", {})["tools"]
     wanted = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT", "{}")).get("toolCalls")
     if wanted is None:
@@ -61,13 +61,13 @@ def use_tools(client):
 
 
 def listed(client, what):
-    """A list, or nothing: a client of 2026-07-28 that comes before the server is there is told that
-    this may have everything, and the server refuses what it has not, or says nothing of it."""
+    """Returns a list; empty if the server has none. Before the server is connected, metamcp declares all
+    capabilities to a client of 2026-07-28, so that the server may refuse the list or leave it out."""
     return (attempt(client.request, f"{what}/list", {}) or {}).get(what, [])
 
 
 def attempt(function, *arguments):
-    """Does something that may be refused: what that means for a scenario, the suite says."""
+    """Calls a function that may be refused. The suite decides what a refusal means."""
     try:
         return function(*arguments)
     except Failed as failure:

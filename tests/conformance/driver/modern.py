@@ -1,4 +1,4 @@
-"""A client of 2026-07-28: each request for itself, and again with answers when it is asked."""
+"""A client of 2026-07-28: independent requests, which it sends again with answers if the server asks."""
 
 import base64
 import itertools
@@ -8,9 +8,9 @@ from .exchange import Endpoint, result_of
 
 VERSION = "2026-07-28"
 KEY = "io.modelcontextprotocol/"
-# What `Mcp-Name` repeats.
+# The parameter that `Mcp-Name` repeats, by method.
 NAMED_BY = {"prompts/get": "name", "resources/read": "uri", "tools/call": "name"}
-# More rounds than any server of the suite needs.
+# The largest number of rounds; no server of the suite needs as many.
 N_ROUNDS = 5
 
 
@@ -23,11 +23,11 @@ class ModernClient:
         self._ids = itertools.count()
 
     def open(self):
-        """Asks what the server can do."""
+        """Returns the capabilities of the server."""
         return self.request("server/discover", {})["capabilities"]
 
     def request(self, method, params, headers=()):
-        """Sends a request, again as long as there is something to answer, returns its result."""
+        """Sends a request, again while the server requires input, and returns its result."""
         more = {}
         for _ in range(N_ROUNDS):
             result = self._send(method, {**params, **more}, headers)
@@ -45,7 +45,7 @@ class ModernClient:
         raise ConnectionError(f"{method} asks again and again")
 
     def call(self, tool, arguments):
-        """Calls a tool, with those arguments in headers that it wants there."""
+        """Calls a tool, and repeats arguments in headers as its schema requires."""
         properties = tool["inputSchema"].get("properties", {})
         headers = {
             f"Mcp-Param-{schema['x-mcp-header']}": header_of(arguments[name])
@@ -56,7 +56,7 @@ class ModernClient:
         return self.request("tools/call", params, headers)
 
     def close(self):
-        """Does nothing: there is nothing to end."""
+        """Does nothing, because there is no session."""
 
     def _send(self, method, params, headers):
         request_id = next(self._ids)
@@ -81,7 +81,7 @@ class ModernClient:
 
 
 def header_of(value):
-    """A value as a header has it, in Base64 if it would not survive there."""
+    """Returns the value of a header, in Base64 if a header cannot carry the text."""
     if isinstance(value, bool):
         return "true" if value else "false"
     text = str(value)

@@ -1,4 +1,4 @@
-"""The ways from the suite through metamcp to a server."""
+"""The legs: the combinations of transport, era and sharing between metamcp and a server."""
 
 from dataclasses import dataclass
 
@@ -8,10 +8,9 @@ LEGACY, MODERN = REVISIONS
 
 @dataclass(frozen=True, eq=False)
 class Leg:
-    """The fixture behind metamcp, reached by `transport`.
+    """The fixture behind metamcp, connected over `transport`.
 
-    `era` is what the fixture speaks, and `sharing` how connections to it are shared, as declared, for
-    each revision that is run.
+    `era` is the era of the fixture, and `sharing` its declared sharing for each revision that runs.
     """
 
     name: str
@@ -20,21 +19,21 @@ class Leg:
     sharing: dict
 
 
-# A server that speaks the era of 2026-07-28 asks its client within its answers, so that it can be
-# shared. What is connected with `initialize` asks in between, and nobody knows whom, unless it is the
-# client's own, or that of one request for clients that have no session.
+# A server of the era of 2026-07-28 asks its client in its answers, so that clients can share it. A
+# legacy server sends requests outside of answers, so that metamcp cannot know the client, unless the
+# connection belongs to one session, or to one request of a client without a session.
 SHARED = {"sharing": "shared"}
 SESSION = {"sharing": "session"}
 EXCLUSIVE = {"sharing": "exclusive", "max_connections": 64}
 
 _SHARED = {LEGACY: SHARED, MODERN: SHARED}
-_APART = {LEGACY: SESSION, MODERN: EXCLUSIVE}
+_SEPARATE = {LEGACY: SESSION, MODERN: EXCLUSIVE}
 
 LEGS = (
     Leg("http", "http", "both", _SHARED),
     Leg("stdio", "stdio", "both", _SHARED),
-    Leg("http-legacy-server", "http", "legacy", _APART),
-    Leg("stdio-legacy-server", "stdio", "legacy", _APART),
+    Leg("http-legacy-server", "http", "legacy", _SEPARATE),
+    Leg("stdio-legacy-server", "stdio", "legacy", _SEPARATE),
     Leg("http-modern-server", "http", "modern", _SHARED),
     Leg("stdio-modern-server", "stdio", "modern", _SHARED),
 )
@@ -42,7 +41,7 @@ LEGS = (
 
 @dataclass(frozen=True, eq=False)
 class ClientLeg:
-    """The suite's servers behind metamcp, and a client of this era in front of it."""
+    """The suite's servers behind metamcp, and the driver as a client of this era."""
 
     name: str
     era: str

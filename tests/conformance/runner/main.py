@@ -1,4 +1,4 @@
-"""The order of things: all runs, then what they say together."""
+"""The steps: all runs, then the table and the lost checks."""
 
 import argparse
 import contextlib
@@ -16,14 +16,14 @@ from .table import table
 
 HERE = pathlib.Path(__file__).resolve().parent.parent
 FIXTURE = HERE / "fixture-server"
-# How much runs at the same time. A scenario mostly waits, but the suite gives some only half a second.
+# The number of runs at the same time. A scenario mostly waits, but some have only half a second.
 N_AT_ONCE = 2
-# A scenario of authorization is none of a client that has its credentials from its configuration.
+# Scenarios of authorization do not apply: metamcp has its credentials from its configuration.
 AUTHORIZATION = "auth/"
 
 
 class Run:
-    """Everything that is run, and what comes of it: first `begin`, then a row for each leg."""
+    """All runs and their results: call `begin` first, then take a row for each leg."""
 
     def __init__(self, program, suite, directory, threads):
         self.program = program
@@ -37,7 +37,7 @@ class Run:
         self.direct = {}
 
     def begin(self, legs, client_legs):
-        """Begins all runs; what is printed comes in order all the same."""
+        """Begins all runs. Their results are printed in order."""
         for revision in REVISIONS if legs else ():
             self._begin("direct", revision, function=self.directly)
         for leg in legs:
@@ -56,7 +56,7 @@ class Run:
         return self._begun[arguments].result()
 
     def all_directly(self):
-        """Takes what comes of the suite against the fixture itself, and returns the table's row."""
+        """Waits for the suite against the fixture itself, and returns the row of the table."""
         row = ["direct"]
         for revision in REVISIONS:
             self.direct[revision] = self._results("direct", revision)
@@ -64,7 +64,7 @@ class Run:
         return row
 
     def all_through(self, leg):
-        """Takes what comes of the suite through metamcp on one leg, and returns the table's row."""
+        """Waits for the suite through metamcp on one leg, and returns the row of the table."""
         row = [leg.name]
         for revision in REVISIONS:
             if revision not in leg.sharing:
@@ -104,12 +104,12 @@ class Run:
         ]
 
     def client_scenarios(self, revision):
-        """The scenarios for clients, those that a revision requires first."""
+        """Returns the scenarios for clients, beginning with those that a revision requires."""
         scored = self.suite.scored("client", revision)
         return without_authorization(scored + self.suite.unscored("client", revision))
 
     def all_clients(self, leg):
-        """Takes what comes of the scenarios for clients, and returns the table's row."""
+        """Waits for the scenarios for clients, and returns the row of the table."""
         row = [leg.name]
         for revision in REVISIONS:
             scored = without_authorization(self.suite.scored("client", revision))
@@ -144,7 +144,7 @@ class Run:
         with processes.running([FIXTURE, "--era", era, "http"], log) as output:
             url = output.readline().strip()
             if not url:
-                raise RuntimeError(f"the fixture does not start: {log.read_text()}")
+                raise RuntimeError(f"the fixture did not start: {log.read_text()}")
             yield url
 
     def keep(self, leg, revision, lost):
@@ -157,7 +157,7 @@ def without_authorization(scenarios):
 
 
 def report(run, allowed):
-    """Says what is lost, and returns how much of that may not be."""
+    """Prints the lost checks, and returns the number of failures."""
     n_failed = 0
     for lost in run.lost:
         reason = allowed.reason_for(lost)
@@ -165,7 +165,7 @@ def report(run, allowed):
         print("allowed" if reason else "LOST   ", *lost.key, "-", reason or lost.what)
     for key in allowed.stale(run.was_run):
         n_failed += 1
-        print("STALE  ", *key, "- is allowed to be lost, and is not")
+        print("STALE  ", *key, "- is allowed to be lost, but passes: remove it from allowed.txt")
     return n_failed
 
 
@@ -216,5 +216,5 @@ def parse_arguments():
     arguments = parser.parse_intermixed_args()
     for leg in arguments.leg:
         if leg not in names:
-            parser.error(f"there is no leg {leg}; there are: {', '.join(names)}")
+            parser.error(f"leg {leg} does not exist; use one of: {', '.join(names)}")
     return arguments

@@ -1,4 +1,4 @@
-"""One metamcp with one server, for as long as a test takes."""
+"""One metamcp with one server, for the duration of a test."""
 
 import contextlib
 import json
@@ -8,10 +8,10 @@ import tempfile
 
 from . import processes
 
-# What the specification says is held to the letter, and everything in it is used that may be: a request
-# without a session id, or with one that is not known, is refused, and each answer comes on a stream of
-# events, which clients of 2025-11-25 can resume. A client of 2026-07-28 that is asked something by a server
-# of the other era keeps a connection until it answers, and those of the suite often never do.
+# The strictest reading of the specification, with all optional features: metamcp refuses a request
+# without a known session id, and sends each answer as a stream of events, which clients of 2025-11-25 can
+# resume. The pool is large, because a client of 2026-07-28 occupies a connection while a legacy server
+# waits for its answer, and the clients of the suite often never answer.
 _SETTINGS = """
 [service]
 log_level = "debug"
@@ -32,7 +32,7 @@ size = 128
 
 @contextlib.contextmanager
 def serving(program, name, server, log):
-    """Starts metamcp with this server, and yields the address at which that one is."""
+    """Starts metamcp with this server, and yields the address of the server."""
     with tempfile.TemporaryDirectory(prefix="metamcp-conformance.") as directory:
         directory = pathlib.Path(directory)
         config = directory / "metamcp.toml"
@@ -52,13 +52,13 @@ def serving(program, name, server, log):
 
 
 def _address(output):
-    """Reads where clients are served, which is printed as soon as they are."""
+    """Reads the address for clients, which metamcp prints when it is ready."""
     for line in output:
         if found := re.match(r"Clients: +(\S+)", line):
             return found[1]
-    raise RuntimeError("metamcp ended before it served anybody")
+    raise RuntimeError("metamcp ended before it served clients")
 
 
 def _quoted(value):
-    """A value as TOML has it, which for numbers, lists and text without odd characters is as JSON has it."""
+    """Returns a value as TOML. Numbers, lists and plain texts are the same as in JSON."""
     return json.dumps(value if isinstance(value, int | list) else str(value))

@@ -1,4 +1,4 @@
-"""Processes that are gone when the block that started them is left."""
+"""Processes that end when the block that started them ends."""
 
 import concurrent.futures
 import contextlib
@@ -7,10 +7,10 @@ import signal
 import subprocess
 import threading
 
-# How long a process may take to end after it was asked to, in seconds.
-PATIENCE = 10
+# The time that a process may take to end after SIGTERM, in seconds.
+STOP_TIMEOUT = 10
 
-# What has been started and has not ended, and whether nothing is to be started any more.
+# The running processes, and whether no more may start.
 _lock = threading.Lock()
 _alive = set()
 _is_over = False
@@ -34,7 +34,7 @@ def running(command, log, environment=()):
         finally:
             process.terminate()
             try:
-                process.wait(PATIENCE)
+                process.wait(STOP_TIMEOUT)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
@@ -42,9 +42,9 @@ def running(command, log, environment=()):
 
 
 def run_to_the_end(command, log, limit, environment=()):
-    """Runs a process with all that it starts, and returns its exit code.
+    """Runs a process to its end, and returns its exit code.
 
-    What it has left behind then, or after `limit` seconds, is killed.
+    Kills the processes that are left in its group then, or after `limit` seconds.
     """
     with open(log, "ab") as output:
         process = _start(
@@ -68,7 +68,7 @@ def run_to_the_end(command, log, limit, environment=()):
 
 @contextlib.contextmanager
 def threads(n_threads):
-    """Yields threads for blocks with processes. When it is left early, these end, and so do those."""
+    """Yields threads that start processes. If the block ends early, all processes and threads end."""
     global _is_over
     pool = concurrent.futures.ThreadPoolExecutor(n_threads)
     try:
@@ -86,7 +86,7 @@ def threads(n_threads):
 def _start(command, **how):
     with _lock:
         if _is_over:
-            raise RuntimeError("it is over")
+            raise RuntimeError("the run is over")
         process = subprocess.Popen(command, **how)
         _alive.add(process)
     return process
@@ -98,7 +98,7 @@ def _forget(process):
 
 
 def end_on_signals():
-    """Lets a signal to stop leave all blocks, as an exception does."""
+    """Makes SIGTERM and SIGINT end all blocks, as an exception does."""
 
     def leave(number, _frame):
         raise SystemExit(128 + number)

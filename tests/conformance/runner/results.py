@@ -1,4 +1,4 @@
-"""What checks said, and what has got lost between two runs."""
+"""The results of checks, and the checks that are lost between two runs."""
 
 import collections
 from dataclasses import dataclass
@@ -34,24 +34,24 @@ class Results:
         return sum(n for (_, _, status), n in self._counts.items() if status == "SUCCESS")
 
     def n_made(self):
-        """How many checks came to a verdict: the others only inform, or were skipped."""
+        """Returns the number of checks with a verdict; the others only inform, or were skipped."""
         return sum(
             n for (_, _, status), n in self._counts.items() if status not in ("INFO", "SKIPPED")
         )
 
     def passed_of(self, scenarios):
-        """Those of the scenarios that were run without a failure."""
+        """Returns the scenarios that ran without a failure."""
         failed = {scenario for scenario, _, status in self._counts if status == "FAILURE"}
         return [name for name in scenarios if self._checks.get(name) and name not in failed]
 
     def n_kept(self, direct):
-        """How many of the checks that pass directly pass here too."""
+        """Returns the number of checks that pass directly and here."""
         return sum(
             min(n, self._counts[key]) for key, n in direct._counts.items() if key[2] == "SUCCESS"
         )
 
     def lost(self, leg, revision, direct):
-        """What is worse here than directly."""
+        """Yields the checks that are worse here than directly."""
         for scenario, check in sorted({key[:2] for key in direct._counts | self._counts}):
             passed = (scenario, check, "SUCCESS")
             failed = (scenario, check, "FAILURE")
@@ -64,20 +64,20 @@ class Results:
             yield Lost(leg, revision, scenario, check, what + self._why(scenario, check))
 
     def failed(self, leg, revision):
-        """What has failed, or deserves a warning, where there is nothing to compare it with."""
+        """Yields the checks that failed or warned, for runs without a direct comparison."""
         for (scenario, check, status), n in sorted(self._counts.items()):
             if status in ("FAILURE", "WARNING"):
                 what = f"{status.lower()} {n} times" + self._why(scenario, check)
                 yield Lost(leg, revision, scenario, check, what)
 
     def _why(self, scenario, check):
-        """The first reason that the suite gives, on one line."""
+        """Returns the first reason of the suite, on one line."""
         of_scenario = self._checks.get(scenario)
         if not of_scenario:
-            return ": the scenario did not come to an end"
+            return ": the scenario did not end"
         made = [entry for entry in of_scenario if entry["id"] == check]
         if not made:
-            return ": the check was not made"
+            return ": the check did not run"
         for entry in made:
             if entry["status"] in ("FAILURE", "WARNING") and entry.get("errorMessage"):
                 return ": " + " ".join(entry["errorMessage"].split())[:300]

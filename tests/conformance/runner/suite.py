@@ -1,4 +1,4 @@
-"""The installed suite: what it requires, and how it is run."""
+"""The installed suite: its requirements, and its runs."""
 
 import json
 import pathlib
@@ -7,13 +7,13 @@ import re
 from . import processes
 from .results import Results
 
-# How long one scenario may take, in milliseconds, and one run of all of them, in seconds.
+# The time for one scenario, in milliseconds, and for one run of all of them, in seconds.
 SCENARIO_LIMIT_MS = 15_000
 RUN_LIMIT = 300
 
 
 class Suite:
-    """The suite in the directory that `install` made."""
+    """The suite in the directory of `install`."""
 
     def __init__(self, directory):
         self._node = directory / "node"
@@ -21,8 +21,8 @@ class Suite:
         self._requirements = directory / "requirements"
 
     def scored(self, mode, revision):
-        """The scenarios that a revision requires of a `server` or a `client`."""
-        # The lists of that file, one item a line; no parser of YAML is in the standard library.
+        """Returns the scenarios that a revision requires of a `server` or a `client`."""
+        # The file has one item on a line. The standard library has no YAML parser.
         scenarios, section = [], None
         for line in (self._requirements / f"{revision}.yaml").read_text().splitlines():
             if found := re.fullmatch(r"(\w+):\s*", line):
@@ -32,7 +32,7 @@ class Suite:
         return scenarios
 
     def unscored(self, mode, revision):
-        """The scenarios that a revision has beside those, for whoever wants to know."""
+        """Returns the further scenarios of a revision, which it does not require."""
         text = (self._requirements / f"{revision}.yaml").read_text()
         entries = re.findall(r"  - scenario: (\S+)\n    leg: (\S+)", text)
         return [scenario for scenario, of_mode in entries if of_mode == mode]
@@ -47,13 +47,13 @@ class Suite:
         """Runs one scenario against a client."""
         arguments = ["client", "--command", command, "--scenario", scenario]
         arguments += ["--spec-version", revision]
-        # Beside the scenario, its client must be started and its server ended.
+        # Twice the time of the scenario, for the start of its client and the end of its server.
         limit = 2 * SCENARIO_LIMIT_MS / 1000
         code = self._run(arguments, directory, limit, environment)
         checks = _checks_in(directory)
-        # It counts warnings, a client that fails, and one that never ends, too.
+        # The exit code also covers warnings, and a client that fails or never ends.
         if code != 0 and not any(check["status"] == "FAILURE" for check in checks.get(scenario, [])):
-            message = "the suite is not content, see its log"
+            message = "the suite failed for another reason, see its log"
             failure = {"id": "verdict", "status": "FAILURE", "errorMessage": message}
             checks.setdefault(scenario, []).append(failure)
         return Results(checks)
@@ -66,7 +66,7 @@ class Suite:
 
 
 def _checks_in(directory):
-    """The checks of each scenario; the suite gives each a directory, with the time in its name."""
+    """Returns the checks of each scenario. The suite names their directories with the time."""
     checks = {}
     for file in sorted(pathlib.Path(directory).glob("*/checks.json")):
         scenario = re.sub(r"^server-|-\d{4}-\d\d-\d\dT[\dZ-]+$", "", file.parent.name)

@@ -2,7 +2,7 @@
 
 
 def table(head, rows):
-    """Lays out a table whose first column stands on the left, and the others on the right."""
+    """Lays out a table with its first column left-aligned and the others right-aligned."""
     widths = [max(len(row[column]) for row in [head, *rows]) for column in range(len(head))]
     rule = ["-" * widths[0]] + ["-" * (width - 1) + ":" for width in widths[1:]]
     lines = [head, rule, *rows]

@@ -1,7 +1,7 @@
-"""A server of FastMCP with what few servers have.
+"""A FastMCP server with features that few servers have.
 
-It has resource templates, prompts with arguments, structured output, annotations, binary content and
-an error whose text has characters that programs get wrong.
+It has resource templates, prompts with arguments, structured output, annotations, binary content, and
+an error whose text has characters that programs often handle wrongly.
 """
 
 from fastmcp import Context, FastMCP

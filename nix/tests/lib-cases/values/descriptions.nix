@@ -1,4 +1,4 @@
-# What nixpkgs' lib answers: what types are called.
+# Cases for nixpkgs' lib: the descriptions of types.
 {
   descriptions,
   lib,

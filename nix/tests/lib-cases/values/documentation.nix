@@ -1,4 +1,4 @@
-# What nixpkgs' lib answers: what is said of options.
+# Cases for nixpkgs' lib: the documentation of options.
 {
   byName,
   lib,
@@ -12,7 +12,7 @@ let
   inherit (lib) mkOption types;
 in
 {
-  "texts of a documentation say what they are" = {
+  "texts of the documentation have a type" = {
     expr = [
       (lib.literalExpression "pkgs.hello")
       (lib.literalMD "the *port*")
@@ -29,7 +29,7 @@ in
     ];
   };
 
-  "options are listed for documentation, with what is below them" = {
+  "options are listed for documentation, including those of submodules" = {
     expr =
       map
         (

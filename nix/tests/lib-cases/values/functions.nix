@@ -1,4 +1,4 @@
-# What nixpkgs' lib answers: strings, lists and sets.
+# Cases for nixpkgs' lib: functions for strings, lists and sets.
 { lib, ... }:
 {
   "functions of strings" = {

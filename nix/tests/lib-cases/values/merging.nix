@@ -1,4 +1,4 @@
-# What nixpkgs' lib answers: how definitions of a type are merged.
+# Cases for nixpkgs' lib: the merging of definitions.
 {
   evaluate,
   lib,
@@ -11,7 +11,7 @@ let
   inherit (lib) types;
 in
 {
-  "a type that nobody defines may be empty" = {
+  "some types have an empty value without a definition" = {
     expr = evaluate [
       {
         options.list = option (types.listOf types.int);
@@ -27,7 +27,7 @@ in
       set = { };
     };
   };
-  "what is coerced is merged as what it becomes" = {
+  "a coerced value is merged as a value of the final type" = {
     expr = {
       list = merge (types.coercedTo types.str (text: [ text ]) (types.listOf types.str)) [
         "a"
@@ -56,7 +56,7 @@ in
       };
     };
   };
-  "a type with a further check is merged as before" = {
+  "an additional check does not change the merging" = {
     expr = {
       lists = merge (types.addCheck (types.listOf types.int) (list: list != [ ])) [
         [ 1 ]
@@ -177,7 +177,7 @@ in
       3
     ];
   };
-  "of two types the first that fits all definitions merges them" = {
+  "the first type that accepts all definitions merges them" = {
     expr = {
       list = merge (types.either types.int (types.listOf types.int)) [
         [ 1 ]
@@ -210,7 +210,7 @@ in
       };
     };
   };
-  "unspecified values are merged by what they are" = {
+  "unspecified values are merged by their kind" = {
     expr = {
       sets = merge types.unspecified [
         { a = 1; }
@@ -237,7 +237,7 @@ in
       };
     };
   };
-  "a value of its own type is merged by its own function" = {
+  "a custom type merges with its own function" = {
     expr =
       merge
         (lib.mkOptionType {

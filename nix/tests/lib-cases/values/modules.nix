@@ -1,4 +1,4 @@
-# What nixpkgs' lib answers: modules.
+# Cases for nixpkgs' lib: modules.
 {
   evaluate,
   lib,
@@ -13,7 +13,7 @@ let
   inherit (lib) mkOption types;
 in
 {
-  "an option has its default, and a definition takes its place" = {
+  "an option has its default, and a definition replaces it" = {
     expr = evaluate [
       {
         options.a = optional types.int 1;
@@ -69,7 +69,7 @@ in
       1
     ];
   };
-  "what is imported comes before what imports it, and the deepest first" = {
+  "imported definitions come before those of the importing module" = {
     expr = evaluate [
       { options.it = option (types.listOf types.int); }
       {
@@ -122,7 +122,7 @@ in
       z
     '';
   };
-  "the strongest definition wins" = {
+  "the definition with the highest priority wins" = {
     expr =
       lib.mapAttrs
         (
@@ -159,7 +159,7 @@ in
       plain = 2;
     };
   };
-  "mkIf and mkMerge are dissolved wherever they stand" = {
+  "mkIf and mkMerge are resolved at every level" = {
     expr = evaluate [
       {
         options.a = optional (types.listOf types.int) [ ];
@@ -198,7 +198,7 @@ in
       };
     };
   };
-  "a condition may ask for another option" = {
+  "a condition may depend on another option" = {
     expr = evaluate [
       (
         { config, ... }:
@@ -217,7 +217,7 @@ in
       enable = true;
     };
   };
-  "mkDefault holds for each key of a set on its own" = {
+  "mkDefault applies to each key of a set separately" = {
     expr = merge (types.attrsOf (types.submodule server)) [
       {
         clock = lib.mapAttrs (_: lib.mkDefault) {
@@ -240,7 +240,7 @@ in
       };
     };
   };
-  "mkDefault on a whole set gives way to any definition of it" = {
+  "any definition of a set overrides mkDefault on the whole set" = {
     expr = merge (types.attrsOf types.int) [
       (lib.mkDefault { a = 1; })
       { b = 2; }
@@ -249,7 +249,7 @@ in
       b = 2;
     };
   };
-  "apply changes what is read" = {
+  "apply changes the value that readers get" = {
     expr = evaluate [
       {
         options.a = mkOption {
@@ -277,7 +277,7 @@ in
       a = 4;
     };
   };
-  "options know whether they are defined, and where they stand" = {
+  "options know whether they are defined, and their path" = {
     expr =
       let
         inherit
@@ -346,7 +346,7 @@ in
       }
     ];
   };
-  "priority tells a default from a definition" = {
+  "priority distinguishes a default from a definition" = {
     expr =
       let
         inherit

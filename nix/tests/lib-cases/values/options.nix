@@ -1,4 +1,4 @@
-# What nixpkgs' lib answers: options.
+# Cases for nixpkgs' lib: options.
 {
   byName,
   lib,
@@ -71,7 +71,7 @@
       }
     ];
   };
-  "values of one option agree, or are equal" = {
+  "several values of one option must be equal" = {
     expr = lib.mergeEqualOption [ "it" ] (
       map
         (value: {
@@ -85,7 +85,7 @@
     );
     expected = 1;
   };
-  "showOption quotes what is no identifier" = {
+  "showOption quotes names that are not identifiers" = {
     expr = map lib.showOption [
       [
         "services"

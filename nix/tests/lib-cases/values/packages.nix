@@ -1,4 +1,4 @@
-# What nixpkgs' lib answers: packages.
+# Cases for nixpkgs' lib: packages.
 { lib, package, ... }:
 {
   "getExe is the main program of a package" = {
@@ -18,7 +18,7 @@
       "/opt/hello-bin/bin/hello"
     ];
   };
-  "getBin is the output of a package that has its programs" = {
+  "getBin is the output with the programs of a package" = {
     expr = map (found: found.outPath) [
       (lib.getBin package)
       (lib.getBin (
@@ -50,7 +50,7 @@
       (lib.elem "x86_64-linux" lib.platforms.linux)
       (lib.elem "aarch64-linux" lib.platforms.linux)
       (lib.importTOML ../../../../Cargo.toml).package.name
-      (lib.hasPrefix "# What nixpkgs" (lib.readFile ./packages.nix))
+      (lib.hasPrefix "# Cases for nixpkgs" (lib.readFile ./packages.nix))
     ];
     expected = [
       "MIT"

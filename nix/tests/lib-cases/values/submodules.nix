@@ -1,4 +1,4 @@
-# What nixpkgs' lib answers: submodules and free forms.
+# Cases for nixpkgs' lib: submodules and freeform types.
 {
   evaluate,
   lib,
@@ -51,7 +51,7 @@ in
       };
     };
   };
-  "a submodule that nobody defines has its defaults" = {
+  "a submodule without a definition has its defaults" = {
     expr = (evaluate [ { options.it = option (types.submodule server); } ]).it;
     expected = {
       args = [ ];
@@ -108,7 +108,7 @@ in
       user = "bob";
     };
   };
-  "null stands for a submodule that is not there" = {
+  "an optional submodule may be null" = {
     expr = evaluate [
       {
         options.a = optional (types.nullOr (types.submodule server)) null;
@@ -125,7 +125,7 @@ in
       };
     };
   };
-  "a free form takes what is not declared" = {
+  "a freeform type accepts undeclared options" = {
     expr =
       merge
         (types.submodule {
@@ -163,7 +163,7 @@ in
       };
     };
   };
-  "a free form obeys mkIf and mkDefault" = {
+  "mkIf and mkDefault apply to freeform values" = {
     expr = merge (types.submodule { freeformType = types.attrsOf value; }) [
       {
         a = lib.mkDefault 1;
@@ -183,7 +183,7 @@ in
       };
     };
   };
-  "only what is defined is in a free form" = {
+  "a freeform value contains only its definitions" = {
     expr = merge (types.submodule { freeformType = toml; }) [ { } ];
     expected = { };
   };

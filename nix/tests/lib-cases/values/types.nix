@@ -1,4 +1,4 @@
-# What nixpkgs' lib answers: which values a type accepts.
+# Cases for nixpkgs' lib: the values that a type accepts.
 {
   lib,
   package,

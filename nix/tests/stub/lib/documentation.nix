@@ -1,5 +1,5 @@
-# What is said of options.
-# `own` is all that the files beside this one have.
+# The documentation of options.
+# `own` holds the definitions of all files in this directory.
 own:
 let
   inherit (builtins)
@@ -33,8 +33,7 @@ let
     ;
 in
 rec {
-  # Every option below `options`, and below those that hold submodules, as a list
-  # of what documentation says of it.
+  # The documentation of every option below `options`, including those of submodules.
   optionAttrSetToDocList =
     options:
     concatMap (
@@ -73,7 +72,7 @@ rec {
     else
       [ ];
   renderOptionValue = v: if v ? _type && v ? text then v else literalExpression (toPretty { } v);
-  # A value as Nix.
+  # Renders a value as Nix.
   toPretty =
     {
       multiline ? true,

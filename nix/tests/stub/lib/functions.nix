@@ -1,4 +1,4 @@
-# Functions of values: strings, lists, sets and packages.
+# Functions for strings, lists, sets and packages.
 let
   inherit (builtins)
     attrNames
@@ -125,7 +125,7 @@ rec {
   upperCase = genList (i: substring i 1 "ABCDEFGHIJKLMNOPQRSTUVWXYZ") 26;
   toUpper = replaceStrings lowerCase upperCase;
   toLower = replaceStrings upperCase lowerCase;
-  # A source is the directory itself, as long as every part of it exists.
+  # The source is the directory itself, if every part of the file set exists.
   fileset = {
     fileFilter = _: path: path;
     unions = paths: filter (p: builtins.pathExists p || throw "${toString p} does not exist") paths;

@@ -1,5 +1,5 @@
-# How a type makes one value of several definitions.
-# `own` is all that the files beside this one have.
+# The merging of several definitions into one value.
+# `own` holds the definitions of all files in this directory.
 own:
 let
   inherit (builtins)

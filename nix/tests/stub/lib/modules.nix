@@ -1,5 +1,5 @@
-# Modules, and their evaluation.
-# `own` is all that the files beside this one have.
+# The evaluation of modules.
+# `own` holds the definitions of all files in this directory.
 own:
 let
   inherit (builtins)
@@ -120,7 +120,7 @@ rec {
         else
           f;
 
-      # A module, and those that it imports.
+      # A module and its imports.
       load =
         parent: i: m:
         let
@@ -139,8 +139,8 @@ rec {
             inherit (n) options config;
             imports = imap 1 (load key) n.imports;
           };
-      # Each module once, and what it imports after all that stand beside it.
-      # nixpkgs hands their definitions on with the last module first.
+      # Each module once, breadth first: its imports come after its siblings. nixpkgs
+      # collects the definitions with the last module first.
       loaded = reverse (
         builtins.genericClosure {
           startSet = imap 1 (load "<unknown-file>") ([ internal ] ++ modules);

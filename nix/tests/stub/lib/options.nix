@@ -1,5 +1,5 @@
-# Options, and what their definitions come to.
-# `own` is all that the files beside this one have.
+# Options, and the values of their definitions.
+# `own` holds the definitions of all files in this directory.
 own:
 let
   inherit (builtins)

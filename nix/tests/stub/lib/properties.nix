@@ -1,5 +1,5 @@
-# mkIf, mkMerge, mkOverride and their kin, and how they are dissolved.
-# `own` is all that the files beside this one have.
+# The properties mkIf, mkMerge, mkOverride and so on, and their resolution.
+# `own` holds the definitions of all files in this directory.
 own:
 let
   inherit (builtins)

@@ -1,5 +1,5 @@
-# The type of values that are modules themselves.
-# `own` is all that the files beside this one have.
+# The type of values that are modules: submodules.
+# `own` holds the definitions of all files in this directory.
 own:
 let
   inherit (builtins)
@@ -22,7 +22,7 @@ rec {
   submoduleType =
     modules: specialArgs:
     let
-      # As it is where there is no value, and so no name.
+      # The submodule without a value, and therefore without a name.
       described =
         prefix:
         evalModules {
@@ -67,7 +67,7 @@ rec {
                 config._module.args.name = if loc == [ ] then "" else elemAt loc (length loc - 1);
               }
             ]
-            # a plain set is configuration, whatever its attributes are called
+            # A plain set is configuration, even if it has an attribute `config` or `options`.
             ++ map (
               d:
               if isAttrs d.value then

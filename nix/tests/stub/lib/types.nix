@@ -1,5 +1,5 @@
-# The types that there are, but for submodules.
-# `own` is all that the files beside this one have.
+# All types except submodules.
+# `own` holds the definitions of all files in this directory.
 own:
 let
   inherit (builtins)
@@ -81,8 +81,8 @@ rec {
       descriptionClass = "noun";
       merge = mergeEqual;
     };
-  # The description of a type as part of another's: in brackets, unless it is of
-  # a class that reads well there.
+  # The description of a type inside that of another type: in brackets, unless its class
+  # needs none.
   phrase =
     classes: t:
     if elem (t.descriptionClass or null) classes then t.description else "(${t.description})";
@@ -344,7 +344,7 @@ rec {
             mergeOne loc defs;
       };
     oneOf = ts: foldl' either (head ts) (tail ts);
-    # What is accepted before is made into what is wanted.
+    # Converts a value of another type before the check.
     coercedTo =
       from: coerce: to:
       mkOptionType {

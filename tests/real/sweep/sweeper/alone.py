@@ -1,15 +1,15 @@
-"""One server by itself: directly, and through a metamcp that has no other."""
+"""One server alone: directly, and through a metamcp with only this server."""
 
 from . import compare, walk
 from .client import LEGACY, MODERN, HttpClient
 from .result import unexplained
 
-# Seconds until a server that has answered before tells its era; some never answer a stranger.
+# The seconds that a server may take to answer `server/discover`. Some never answer it.
 _PROBE = 15
 
 
 def compare_alone(launcher, result):
-    """Compares one server with itself behind metamcp."""
+    """Compares one server directly and behind metamcp."""
     _walk_directly(launcher, result)
     if result.failed:
         return
@@ -24,8 +24,8 @@ def _walk_directly(launcher, result):
     with launcher.direct(server, LEGACY) as client:
         result.direct, result.plan = walk.walk(client, server)
         if "result" not in result.direct["hello"]:
-            words = client.last_words.decode(errors="replace").strip()
-            result.failed = f"does not start: {result.direct['hello']} {words[-300:]}"
+            stderr = client.last_stderr.decode(errors="replace").strip()
+            result.failed = f"does not start: {result.direct['hello']} {stderr[-300:]}"
             return
     with launcher.direct(server, LEGACY) as client:
         again, _ = walk.walk(client, server, result.plan)
@@ -39,7 +39,7 @@ def _walk_directly(launcher, result):
 
 
 def _through(launcher, result, attempt):
-    """Returns what differs at /servers/NAME, for clients of both eras."""
+    """Returns the differences at /servers/NAME, for clients of both eras."""
     server = result.server
     path = f"/servers/{server.name}"
     seen = {}

@@ -12,16 +12,16 @@ from . import processes
 LEGACY, MODERN = "2025-06-18", "2026-07-28"
 _META = "io.modelcontextprotocol/"
 _INFO = {"name": "sweep", "version": "1"}
-# Seconds: until a server has started, and until it has answered anything else.
+# The seconds for the start of a server, and for any other answer.
 START, ANSWER = 60, 20
-# Seconds that a server has to end by itself once its input has ended.
-GOODBYE = 5
-# The answer to a server's question: the client declares no capability, so none should come.
+# The seconds that a server has to exit after the end of its input.
+EXIT_TIMEOUT = 5
+# The answer to a request of a server. The client declares no capability, so that none should come.
 _REFUSED = {"code": -32601, "message": "not offered"}
 
 
 def parse(text):
-    """Reads JSON, in which 1.0 and 1 are not the same."""
+    """Parses JSON, so that 1.0 and 1 differ."""
     return json.loads(text, parse_float=lambda digits: f"\0{digits}")
 
 
@@ -33,7 +33,7 @@ class Client:
         self._last_id = 0
 
     def ask(self, method, params=None, limit=ANSWER):
-        """Sends a request and returns {"result"}, {"error"} or {"silent": why}."""
+        """Sends a request and returns {"result"}, {"error"} or {"silent": reason}."""
         self._last_id += 1
         params = dict(params or {})
         if self.era == MODERN:
@@ -58,12 +58,12 @@ class Client:
 
 
 class StdioClient(Client):
-    """A client with a process of its own."""
+    """A client with its own server process."""
 
     def __init__(self, era, command, directory, environment, marked):
         super().__init__(era)
-        self.last_words = b""
-        self._heard = queue.Queue()
+        self.last_stderr = b""
+        self._received = queue.Queue()
         self._marked = marked
         self._process = processes.start(
             command,
@@ -80,14 +80,14 @@ class StdioClient(Client):
         return self
 
     def __exit__(self, *_):
-        """Ends the process as clients do: its input ends. The processes that stay are killed."""
+        """Ends the process as clients do, by the end of its input. Kills the processes that stay."""
         self._marked.remember(self._process.pid)
         try:
             self._process.stdin.close()
         except OSError:
             pass
         try:
-            self._process.wait(GOODBYE)
+            self._process.wait(EXIT_TIMEOUT)
         except subprocess.TimeoutExpired:
             self._process.terminate()
             try:
@@ -103,13 +103,13 @@ class StdioClient(Client):
         end = time.monotonic() + limit
         while (left := end - time.monotonic()) > 0:
             try:
-                heard = self._heard.get(timeout=left)
+                received = self._received.get(timeout=left)
             except queue.Empty:
                 break
-            if heard is None:
-                self._heard.put(None)
+            if received is None:
+                self._received.put(None)
                 return {"silent": "closed"}
-            for one in heard if isinstance(heard, list) else [heard]:
+            for one in received if isinstance(received, list) else [received]:
                 if not isinstance(one, dict):
                     continue
                 if "method" in one:
@@ -129,14 +129,14 @@ class StdioClient(Client):
     def _read(self):
         for line in self._process.stdout:
             try:
-                self._heard.put(parse(line))
+                self._received.put(parse(line))
             except ValueError:
-                pass  # Some servers print more than messages.
-        self._heard.put(None)
+                pass  # Some servers also print lines that are not messages.
+        self._received.put(None)
 
     def _read_errors(self):
         for line in self._process.stderr:
-            self.last_words = (self.last_words + line)[-600:]
+            self.last_stderr = (self.last_stderr + line)[-600:]
 
 
 class HttpClient(Client):

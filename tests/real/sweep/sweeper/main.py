@@ -29,9 +29,9 @@ def main():
     if arguments.only:
         chosen = [server for server in known if server.name in arguments.only]
         if unknown := set(arguments.only) - {server.name for server in known}:
-            sys.exit(f"sweep: there is no server {', '.join(sorted(unknown))} in {servers.FILE}")
+            sys.exit(f"sweep: {servers.FILE} has no server {', '.join(sorted(unknown))}")
     installer = install.Installer(arguments.cache.resolve(), not_after)
-    # The directory goes last, after all that is written to it.
+    # The directory is removed last, after everything that writes to it.
     with tempfile.TemporaryDirectory(prefix="metamcp-sweep.", ignore_cleanup_errors=True) as name:
         directory = pathlib.Path(name).resolve()
         with processes.threads(arguments.jobs) as pool:
@@ -68,8 +68,8 @@ def run(program, installer, results, directory, pool):
     print(report.table(results), end="\n\n")
     print(f"Servers: {len(compared)}; tools in the merged list: {merged.n_tools}", end="\n\n")
     (directory / "differences.txt").write_text(report.everything(results))
-    if said := report.details(results):
-        print(said, end="\n\n")
+    if details := report.details(results):
+        print(details, end="\n\n")
     if merged.wrong:
         print(f"merged: FAILED {'; '.join(merged.wrong)}", end="\n\n")
     n_failed = sum(not result.is_good for result in results) + bool(merged.wrong)
@@ -78,7 +78,7 @@ def run(program, installer, results, directory, pool):
 
 
 def install_all(installer, chosen, pool):
-    """Installs what is missing, and returns a result for each server."""
+    """Installs the missing servers, and returns a result for each server."""
     installer.install_tools()
 
     def one(server):
@@ -92,7 +92,7 @@ def install_all(installer, chosen, pool):
 
 
 def guarded(result, function):
-    """Calls a function, so that a fault of one server does not stop the others."""
+    """Calls a function, so that a failure of one server does not stop the others."""
     try:
         function()
     except Exception as error:
@@ -100,16 +100,16 @@ def guarded(result, function):
 
 
 def make_work(work):
-    """Makes the directory in which all servers run: a git repository with a little in it."""
+    """Makes the working directory of all servers: a git repository with a few files."""
     work.mkdir()
     (work / "hello.txt").write_text("hello from the sweep\n")
-    # Nothing listens there.
+    # No server listens there.
     cluster = {"name": "none", "cluster": {"server": "http://127.0.0.1:9"}}
     context = {"name": "none", "context": {"cluster": "none", "user": "none"}}
     kubeconfig = {"apiVersion": "v1", "kind": "Config", "clusters": [cluster], "contexts": [context]}
     kubeconfig |= {"users": [{"name": "none", "user": {}}], "current-context": "none"}
     (work / "kubeconfig").write_text(json.dumps(kubeconfig))
-    # Neither the user's git configuration nor the clock may show in the commit.
+    # The commit must not depend on the user's git configuration or the clock.
     who = {"NAME": "metamcp", "EMAIL": "metamcp@localhost", "DATE": "2026-01-01T00:00:00Z"}
     environment = os.environ | {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
     for role in ("AUTHOR", "COMMITTER"):
@@ -135,5 +135,5 @@ def parse_arguments():
     add("--jobs", type=int, default=2, help="servers compared at the same time (2)")
     add("--install-only", action="store_true", help="install, and compare nothing")
     add("--cache", type=pathlib.Path, default=install.default_cache(), help="where the servers are installed")
-    add("--keep", type=pathlib.Path, help="a directory for logs and all differences")
+    add("--keep", type=pathlib.Path, help="a directory that receives the logs and all differences")
     return parser.parse_args()

@@ -12,7 +12,7 @@ class Merged:
     """The outcome of one attempt with all servers."""
 
     n_tools: int
-    # Faults of the stop.
+    # Failures of the stop.
     wrong: list
     # The differences of each server, by its name.
     differences: dict
@@ -33,7 +33,7 @@ def compare_merged(launcher, results, threads):
 def _attempt(launcher, results, threads, attempt):
     servers = [result.server for result in results]
     with launcher.behind_metamcp(servers, f"merged-{attempt}") as gateway:
-        # A few at a time: the merged list would start all of them at once.
+        # A few at a time, because the merged list would start all of them at once.
         list(threads.map(lambda server: _start(gateway, server), servers))
         client = HttpClient(LEGACY, gateway.address, "/direct")
         client.hello()
@@ -53,7 +53,7 @@ def _attempt(launcher, results, threads, attempt):
 
 
 def _start(gateway, server):
-    """Has a server started, and its lists read."""
+    """Makes metamcp start a server and read its lists."""
     client = HttpClient(LEGACY, gateway.address, f"/servers/{server.name}")
     client.hello()
     for kind in walk.LISTS:

@@ -1,4 +1,4 @@
-"""A metamcp with some servers, for as long as a block takes."""
+"""A metamcp with some servers, for the duration of a block."""
 
 import contextlib
 import json
@@ -9,10 +9,10 @@ import threading
 
 from . import processes
 
-# Seconds: until it serves, and until it has stopped, which includes its longest wait for requests.
+# The seconds for its start, and for its stop, which includes its longest wait for requests.
 _START, _STOP = 20, 25
-# Seconds in which what the servers have started is to be gone after that.
-_GONE = 5
+# The seconds in which the processes of servers must end after that.
+_CLEANUP = 5
 
 _SETTINGS = """
 [listen]
@@ -25,7 +25,7 @@ size = 128
 
 
 class Gateway:
-    """A metamcp that serves; after its block, the faults of its stop."""
+    """A running metamcp; after its block, `wrong` has the failures of its stop."""
 
     def __init__(self, address):
         self.address = address
@@ -34,7 +34,7 @@ class Gateway:
 
 @contextlib.contextmanager
 def serving(program, commands, directory, work, marked):
-    """Starts metamcp before servers, given as {name: (command, environment)}, and yields a gateway.
+    """Starts metamcp in front of servers, given as {name: (command, environment)}, and yields a gateway.
 
     Its own files go to `directory`, which is new; the servers run in `work`.
     """
@@ -71,7 +71,7 @@ def serving(program, commands, directory, work, marked):
             process.wait()
             wrong = [f"metamcp did not stop within {_STOP} s"]
         processes.forget(process)
-        if left := marked.left_after(_GONE):
+        if left := marked.left_after(_CLEANUP):
             wrong.append(f"left after the stop: {', '.join(left)}")
         if gateway:
             gateway.wrong = wrong
@@ -93,7 +93,7 @@ def _settings(commands, directory, marked):
 
 
 def _address(process, log):
-    """Reads where clients are served, which is printed as soon as they are."""
+    """Reads the address for clients, which metamcp prints when it is ready."""
     lines = queue.Queue()
 
     def read():
@@ -108,4 +108,4 @@ def _address(process, log):
                 return found[1]
     except queue.Empty:
         pass
-    raise RuntimeError(f"metamcp does not serve: {log.read_text(errors='replace')[-600:].strip()}")
+    raise RuntimeError(f"metamcp did not start: {log.read_text(errors='replace')[-600:].strip()}")

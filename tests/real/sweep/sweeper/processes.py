@@ -1,4 +1,4 @@
-"""Processes that are gone when the sweep is, with all that they have started."""
+"""Processes that end with the sweep, including all that they have started."""
 
 import concurrent.futures
 import contextlib
@@ -9,7 +9,7 @@ import threading
 import time
 import uuid
 
-# The variable that marks a process, so that it is found after it has left its parent.
+# The variable that marks a process, so that the sweep finds it after it has left its parent.
 MARK = "METAMCP_SWEEP"
 # The variables of the sweep that servers see, directly and through metamcp.
 _INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TERM")
@@ -27,7 +27,7 @@ _is_over = False
 
 
 def start(command, directory, environment, **streams):
-    """Starts a process in a group of its own. `forget` takes it when it has ended."""
+    """Starts a process in its own group. Call `forget` when it has ended."""
     with _lock:
         if _is_over:
             raise RuntimeError("the sweep is over")
@@ -49,7 +49,7 @@ def forget(process):
 
 @contextlib.contextmanager
 def threads(n_threads):
-    """Yields threads that start processes. When the block is left early, all processes end."""
+    """Yields threads that start processes. If the block ends early, all processes end."""
     global _is_over
     pool = concurrent.futures.ThreadPoolExecutor(n_threads)
     try:
@@ -66,7 +66,7 @@ def threads(n_threads):
 
 
 class Marked:
-    """The processes that servers have started: marked, or below a process of the sweep."""
+    """The processes that servers have started: marked, or descendants of a process of the sweep."""
 
     def __init__(self):
         self.mark = uuid.uuid4().hex
@@ -77,7 +77,7 @@ class Marked:
         return {MARK: self.mark}
 
     def remember(self, root=None):
-        """Remembers the processes that are there now, `root` itself left out."""
+        """Records the running processes except `root` itself."""
         if root is not None:
             self._seen |= {pid: since for pid, since in _below(root).items() if pid != root}
         needle = f"{MARK}={self.mark}".encode()
@@ -89,7 +89,7 @@ class Marked:
                     self._seen[int(pid)] = since
 
     def left_after(self, limit):
-        """Waits until none is left, and returns the names of those that are; these are killed."""
+        """Waits until no process is left. Kills those that remain, and returns their names."""
         end = time.monotonic() + limit
         while True:
             self.remember()
@@ -105,7 +105,7 @@ class Marked:
 
 
 def run(command, directory, limit, environment=()):
-    """Runs a command to its end with all that it starts, and raises its output if it fails."""
+    """Runs a command and its descendants to the end. If it fails, the exception has its output."""
     process = start(
         command,
         directory,
@@ -118,23 +118,23 @@ def run(command, directory, limit, environment=()):
     )
     name = os.path.basename(command[0])
     try:
-        said, _ = process.communicate(timeout=limit)
+        output, _ = process.communicate(timeout=limit)
     except subprocess.TimeoutExpired:
-        raise RuntimeError(f"{name} is not done after {limit} s") from None
+        raise RuntimeError(f"{name} did not end within {limit} s") from None
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         forget(process)
     if process.returncode != 0:
-        raise RuntimeError(f"{name} ended with exit code {process.returncode}: {said[-600:].strip()}")
+        raise RuntimeError(f"{name} ended with exit code {process.returncode}: {output[-600:].strip()}")
 
 
 def end_on_signals():
-    """Lets a signal to stop leave all blocks, as an exception does."""
+    """Makes SIGTERM and SIGINT end all blocks, as an exception does."""
 
     def leave(number, _frame):
-        # A second signal must not interrupt what the first one has begun: timeout(1) sends two.
+        # A second signal must not interrupt the cleanup after the first: timeout(1) sends two.
         for one in (signal.SIGTERM, signal.SIGINT):
             signal.signal(one, lambda *_: None)
         raise SystemExit(128 + number)
@@ -144,7 +144,7 @@ def end_on_signals():
 
 
 def _since(pid):
-    """Returns when a process began, so that a number that is used again is not taken for it."""
+    """Returns the start time of a process, which distinguishes it from a later one with the same id."""
     try:
         with open(f"/proc/{pid}/stat") as file:
             fields = file.read().rsplit(")", 1)[1].split()
@@ -154,7 +154,7 @@ def _since(pid):
 
 
 def _below(root):
-    """Returns a process and all below it, each with when it began."""
+    """Returns a process and all its descendants, each with its start time."""
     found, todo = {}, [root]
     while todo:
         pid = todo.pop()

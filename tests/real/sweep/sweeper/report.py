@@ -41,11 +41,11 @@ def table(results):
 
 
 def details(results, limit=12):
-    """Describes the failure of each server that has not passed."""
+    """Describes the failures of each server that did not pass."""
     lines = []
     for result in results:
         if result.passing:
-            lines.append(f"{result.server.name}: {len(result.passing)} seen once and not again, the first")
+            lines.append(f"{result.server.name}: {len(result.passing)} differences occurred once and not again, the first:")
             lines.append(_indented(result.passing[0]))
         if result.is_good:
             continue
@@ -58,7 +58,7 @@ def details(results, limit=12):
 
 
 def everything(results):
-    """Lists all differences, the explained ones too."""
+    """Lists all differences, including the explained ones."""
     lines = []
     for result in results:
         for one in result.differences:

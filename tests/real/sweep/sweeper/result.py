@@ -5,25 +5,25 @@ import dataclasses
 
 @dataclasses.dataclass
 class Result:
-    """One server as it is directly, and its differences through metamcp."""
+    """The answers of one server directly, and its differences through metamcp."""
 
     server: object
     sdk: str = ""
-    # The reason why it could not be compared.
+    # The reason why the server could not be compared.
     failed: str = ""
-    # Two walks of its own, the second without an answer if it does not speak that era.
+    # The direct walks of both eras; the modern one has no answers if the server does not speak that era.
     direct: dict = dataclasses.field(default_factory=dict)
     direct_modern: dict = dataclasses.field(default_factory=dict)
     is_modern: bool = False
-    # The requests that depend on its lists.
+    # The requests that depend on the lists of the server.
     plan: list = dataclasses.field(default_factory=list)
-    # The differences between two of its processes, and between its eras.
+    # The differences between two processes of the server, and between its eras.
     own: list = dataclasses.field(default_factory=list)
     eras: list = dataclasses.field(default_factory=list)
     differences: list = dataclasses.field(default_factory=list)
-    # Unexplained differences that were seen once and not a second time.
+    # Unexplained differences that occurred once and not a second time.
     passing: list = dataclasses.field(default_factory=list)
-    # Faults of a stop.
+    # Failures of a stop.
     wrong: list = dataclasses.field(default_factory=list)
 
     @property
@@ -37,7 +37,7 @@ class Result:
     def keep(self, first, second):
         """Keeps the differences of the last attempt.
 
-        A busy machine makes a server answer late, so a fault counts only if it is there twice.
+        A server on a busy machine may answer late, so a difference counts only if it occurs twice.
         """
         if second is None:
             self.differences += first

@@ -1,9 +1,9 @@
-"""Finds out with which SDK an installed server was made."""
+"""The detection of the SDK of an installed server."""
 
 import json
 import re
 
-# By the name of the package, what stands in the table; the first that fits is the closest to the server.
+# The name for the table by package. The first match is the closest to the server.
 _NPM = {
     "tmcp": "tmcp",
     "fastmcp": "FastMCP for TypeScript",
@@ -15,14 +15,14 @@ _PYPI = {"fastmcp": "FastMCP", "fastmcp_slim": "FastMCP", "mcp": "Python"}
 
 
 def of(server, directory):
-    """Returns the SDK and its version, as far as the installation tells."""
+    """Returns the SDK and its version, as far as the installation shows them."""
     if server.sdk:
         return server.sdk
     if server.npm:
         modules = directory / "node_modules"
         own = modules / server.npm.rpartition("@")[0] / "package.json"
         needs = json.loads(own.read_text()).get("dependencies", {})
-        # What it asks for itself says more than what is merely there.
+        # A direct dependency is a better indication than an installed package.
         for candidates in ([name for name in _NPM if name in needs], _NPM):
             for package in candidates:
                 for place in (own.parent / "node_modules", modules):

@@ -10,7 +10,7 @@ FILE = HERE / "servers.toml"
 
 @dataclasses.dataclass(frozen=True)
 class Explanation:
-    """A difference that is the server's own: where it is seen, and why."""
+    """A difference that the server causes: its view and path, and the reason."""
 
     path: str
     reason: str
@@ -19,7 +19,7 @@ class Explanation:
 
 @dataclasses.dataclass(frozen=True)
 class Server:
-    """One server: its package, how it is started, and what is known of it."""
+    """One server: its package, its command, and its explained differences."""
 
     name: str
     run: list
@@ -42,12 +42,12 @@ class Server:
 
 
 def read(path=FILE):
-    """Returns the servers, and the day after which nothing that is installed was published."""
+    """Returns the servers, and the latest publication date of installed packages."""
     document = tomllib.loads(path.read_text())
     servers = [_server(entry) for entry in document["server"]]
     names = [server.name for server in servers]
     if len(set(names)) != len(names):
-        raise ValueError(f"{path}: two servers have one name")
+        raise ValueError(f"{path}: two servers have the same name")
     return servers, document["not_after"]
 
 
@@ -55,5 +55,5 @@ def _server(entry):
     explained = [Explanation(**one) for one in entry.pop("explained", [])]
     server = Server(**entry, explained=explained)
     if bool(server.npm) == bool(server.pypi):
-        raise ValueError(f"server {server.name}: either npm or pypi names its package")
+        raise ValueError(f"server {server.name}: set either npm or pypi")
     return server

@@ -1,24 +1,24 @@
-"""The questions that each server is asked, always in the same order."""
+"""The requests that the sweep sends to each server, always in the same order."""
 
 import re
 
 from . import client as clients
 
-# For each list: its method, the key of its items in the result, the key that names an item.
+# For each list: its method, the key of its items in the result, and the key that identifies an item.
 LISTS = {
     "tools": ("tools/list", "tools", "name"),
     "prompts": ("prompts/list", "prompts", "name"),
     "resources": ("resources/list", "resources", "uri"),
     "templates": ("resources/templates/list", "resourceTemplates", "uriTemplate"),
 }
-# Seconds for a request that a server should refuse at once; some never answer it.
+# The seconds for a request that a server should refuse at once. Some never answer it.
 _REFUSAL = 6
-# No list of a server has more pages.
+# The largest number of pages of a list.
 _PAGES = 200
 
 
 def list_all(client, kind):
-    """Returns all pages of a list as {"items", "rest"}, or the answer that is no result."""
+    """Returns all pages of a list as {"items", "rest"}, or an answer without a result."""
     method, key, _ = LISTS[kind]
     items, rest, cursor = [], {}, None
     for _ in range(_PAGES):
@@ -35,14 +35,14 @@ def list_all(client, kind):
 
 
 def items(seen, kind):
-    """Returns the items of a list as a walk has seen it, none if it was refused."""
+    """Returns the items of a list in a walk; none if the server refused the list."""
     return seen.get(kind, {}).get("items", [])
 
 
 def walk(client, server, plan=None, limit=clients.START):
-    """Asks everything, and returns the answers by step and the plan of what depends on the lists.
+    """Sends all requests, and returns the answers by step, and the plan of list-dependent requests.
 
-    The first walk of a server makes the plan; all later ones are given it, so that they ask the same.
+    The first walk of a server makes the plan. All later walks get this plan, so that they send the same.
     """
     seen = {"hello": client.hello(limit)}
     if "result" not in seen["hello"]:
@@ -75,7 +75,7 @@ def _plan(server, seen):
     plan = []
     if server.call:
         plan.append(("call", "tools/call", server.call))
-    # A call that lacks its arguments is refused, and a tool that only reads does no harm if it is not.
+    # A server should refuse a call without arguments. If it does not, a read-only tool does no harm.
     for tool in items(seen, "tools"):
         reads = (tool.get("annotations") or {}).get("readOnlyHint") is True
         if reads and (tool.get("inputSchema") or {}).get("required"):

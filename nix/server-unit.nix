@@ -1,35 +1,34 @@
-# A server that is a unit of its own: the socket unit that metamcp connects to,
-# and the template of which systemd starts an instance for each connection.
+# The units of a server: the socket unit that metamcp connects to, and the template
+# unit. systemd starts an instance of the template for each connection.
 #
-# What a switch to another configuration does (switch-to-configuration-ng):
-#   unchanged   nothing.
-#   changed     It compares the template with that of each running instance.  If
-#               they differ, it stops the instance and the socket that Sockets=
-#               names, reloads systemd, and starts the socket: the next
-#               connection of metamcp gets the new server, and a request that
-#               comes meanwhile waits for it.  Where no instance runs, the reload
-#               of systemd is all there is to do.
-#   socket      A changed socket unit is only read again, which is enough for
-#               MaxConnections=.  Its restartTriggers would have no effect.
-#   removed     The socket and the instances are stopped.
-#   added       sockets.target is started again, and with it the socket: after
-#               the reload of metamcp, which connects to an eager server anew
-#               until it is there.
-# metamcp itself is touched only if metamcp.toml is another.
+# A switch to another configuration (switch-to-configuration-ng) acts on each server:
+#   unchanged   It does nothing.
+#   changed     It compares the template with that of each running instance. If they
+#               differ, it stops the instance and the socket that Sockets= names,
+#               reloads systemd, and starts the socket. The next connection of
+#               metamcp gets the new server; requests wait for it meanwhile. If no
+#               instance runs, it only reloads systemd.
+#   socket      systemd reads a changed socket unit again, which suffices for
+#               MaxConnections=. restartTriggers of the socket would have no effect.
+#   removed     It stops the socket and the instances.
+#   added       It starts sockets.target again, and with it the socket. metamcp has
+#               reloaded before that, and retries an eager server until the socket
+#               exists.
+# It reloads metamcp itself only if metamcp.toml has changed.
 {
-  declared,
   lib,
   sandbox,
+  serverOptions,
 }:
 let
   inherit (lib) mkOption types;
-  connections = import ./connections.nix;
+  connectionLimit = import ./connection-limit.nix;
   unitName = name: "metamcp-server-${name}";
 in
 {
   inherit unitName;
 
-  # The options of a declared server that say where it runs.
+  # The options for where a declared server runs.
   module.options = {
     isolation = mkOption {
       type = types.enum [
@@ -39,27 +38,27 @@ in
       default = "unit";
       example = "spawn";
       description = ''
-        Where `command` runs: in a `unit` of its own, with a user, credentials,
-        limits and a sandbox of its own, or as a child that the service has to
-        `spawn`, in the user and the sandbox of the service, like all of these:
-        such a server can do what the service can, read its credentials, also
-        `listen.token`, and use every server that is a unit.
+        Where `command` runs. `unit`: in its own systemd unit, with its own
+        user, credentials, limits and sandbox. `spawn`: as a child of the
+        service, with the user and sandbox of the service. A spawned server can
+        do everything that the service can do: it can read the credentials of
+        the service, including `listen.token`, and use every server unit.
       '';
     };
 
     sandbox = mkOption {
       type = types.submodule sandbox.module;
       default = { };
-      description = "The sandbox of a `command` in a unit of its own.";
+      description = "The sandbox of the unit that runs `command`.";
     };
   };
 
-  # The units of a server, and what metamcp.toml says of it.
+  # The units of a server, and its table in metamcp.toml.
   units =
     {
       # services.metamcp.credentials.
       credentials,
-      # services.metamcp.settings.servers, which have the last word.
+      # services.metamcp.settings.servers, which override services.metamcp.servers.
       effective,
     }:
     name: server:
@@ -70,8 +69,8 @@ in
 
       isCredential = lib.hasPrefix "credential:";
       literals = lib.filterAttrs (_: value: !isCredential value) server.env;
-      # Each secret is in a credential that is called as its variable.  An assertion
-      # tells of one that is not declared.
+      # Each secret is a credential with the name of its variable. An assertion reports
+      # a reference to an undeclared credential.
       secrets =
         lib.mapAttrs (_: value: credentials.${lib.removePrefix "credential:" value} or "") (
           lib.filterAttrs (_: isCredential) server.env
@@ -79,9 +78,9 @@ in
         // server.credentials;
     in
     {
-      # In metamcp.toml: all that is not the unit's.
+      # The table in metamcp.toml, without the keys that the unit implements.
       settings =
-        removeAttrs (declared.toSettings name server) [
+        removeAttrs (serverOptions.toSettings name server) [
           "args"
           "command"
           "cwd"
@@ -93,8 +92,8 @@ in
 
       socket = {
         description = "Socket of the MCP server ${name}";
-        # The service wants it, and not the other way about: a further server does
-        # not change metamcp.service.
+        # The socket declares the dependency of metamcp.service, so that a new server
+        # does not change metamcp.service.
         before = [ "metamcp.service" ];
         wantedBy = [
           "metamcp.service"
@@ -103,10 +102,11 @@ in
         listenStreams = [ socketPath ];
         socketConfig = {
           Accept = true;
-          # As many more that are just ending, and two of operators who look.
-          MaxConnections = 2 * connections effective.${name} + 2;
+          # Twice the limit, because old connections may still be closing, and two for
+          # operators who inspect the server.
+          MaxConnections = 2 * connectionLimit effective.${name} + 2;
           RemoveOnStop = true;
-          # Whoever may connect may use every tool.
+          # A process that can connect can use every tool.
           SocketGroup = "metamcp-servers";
           SocketMode = "0660";
         };
@@ -114,10 +114,11 @@ in
 
       service = {
         description = "MCP server ${name}";
-        # Stopped after metamcp, which drains first and hangs up: most servers leave
-        # at that.  metamcp cannot signal one that stays; a stop of metamcp can.
+        # systemd stops the server after metamcp. metamcp drains and closes its
+        # connections first, and most servers exit then. metamcp cannot signal the
+        # others; StopPropagatedFrom= stops them.
         before = [ "metamcp.service" ];
-        # What is hidden from it must be there to be hidden.
+        # The sockets of the resolvers must exist before the sandbox can hide them.
         after = lib.optional (!server.sandbox.network) "nss-lookup.target";
         unitConfig = {
           CollectMode = "inactive-or-failed";
@@ -129,24 +130,24 @@ in
 
         path = server.extraPackages;
         environment =
-          # The home of a user that systemd makes is /, where nothing can be kept.
+          # The home of a dynamic user is /, which is not writable.
           lib.optionalAttrs (server.sandbox.state || server.sandbox.user == null) {
             HOME = if server.sandbox.state then "/var/lib/${sandbox.stateDirectory name}" else "/tmp";
           }
           // lib.mapAttrs (
             key: value:
-            # NixOS sets this one itself.
+            # NixOS sets PATH itself.
             (if key == "PATH" then lib.mkForce else lib.id) (escapeSpecifiers value)
           ) literals;
 
-        # Credentials lose their last newline, as editors add one.
+        # $(<…) removes the newline that editors add at the end of a file.
         script =
           lib.concatMapStrings (key: ''
             ${key}=$(<"$CREDENTIALS_DIRECTORY/${key}")
             export ${key}
           '') (lib.attrNames secrets)
-          # Where NixOS is told to check scripts (systemd.enableStrictShellChecks):
-          # an argument is what it is, and no slip.
+          # NixOS may check the script (systemd.enableStrictShellChecks). Arguments are
+          # literal, so that every warning about them is false.
           + "# shellcheck disable=all\n"
           + "exec ${lib.escapeShellArgs ([ server.command ] ++ server.args)}\n";
 
@@ -158,7 +159,7 @@ in
           StandardError = "journal";
           StandardInput = "socket";
           StandardOutput = "socket";
-          # In the journal, and not the name of the start script.
+          # Without it, the journal shows the name of the start script.
           SyslogIdentifier = lib.mkDefault unit;
           TimeoutStopSec = lib.mkDefault "5s";
           WorkingDirectory = lib.mkIf (server.cwd != null || server.sandbox.state) (

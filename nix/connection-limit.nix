@@ -1,5 +1,5 @@
-# How many connections a server may have, with what the program does by itself
-# (src/config/defaults/pool.rs).
+# The largest number of connections to a server. The defaults are those of the
+# program (src/config/defaults/pool.rs).
 server:
 if server.sharing == "shared" then
   1

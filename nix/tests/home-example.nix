@@ -1,10 +1,10 @@
-# A configuration that uses what the module for Home Manager offers.
+# An example that uses most options of the Home Manager module.
 { pkgs, ... }:
 {
   services.metamcp = {
     enable = true;
     settings.service.log_level = "debug";
-    # One that the program itself provides.
+    # A demonstration server of the program itself.
     servers.clock = {
       package = pkgs.metamcp;
       args = [
@@ -41,7 +41,7 @@
         command = "unused-mcp";
         enabled = false;
       };
-      # For the other clients that read this table.
+      # metamcp itself, for the other clients that read this table.
       metamcp.url = "http://127.0.0.1:12011/";
       again.url = "http://LOCALHOST:12011?view=meta";
     };

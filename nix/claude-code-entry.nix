@@ -1,12 +1,12 @@
-# What Claude Code has to be told of this service.
+# The address of this service for Claude Code: an option, and an entry of mcpServers.
 { lib }:
 {
-  # The option that says where to connect to.
+  # The option for the URL.
   urlOption =
     listen:
     let
       scheme = if listen.tls == null then "http" else "https";
-      # One that stands for all is none.
+      # A client cannot connect to an unspecified address.
       address = lib.replaceStrings [ "0.0.0.0:" "[::]:" ] [ "127.0.0.1:" "[::1]:" ] listen.http;
     in
     lib.mkOption {
@@ -15,8 +15,8 @@
       defaultText = lib.literalMD "the address in {option}`services.metamcp.settings.listen.http`";
       example = "https://mcp.example.org:12011/";
       description = ''
-        Where Claude Code finds the service. With a certificate it must be one
-        of the names in that.
+        The URL at which Claude Code connects to the service. If the service has
+        a certificate, the host must be one of the names in it.
       '';
     };
 
@@ -27,7 +27,7 @@
       type = "http";
       inherit url;
     }
-    # Claude Code puts its own environment variable in.
+    # Claude Code expands this from its own environment.
     // lib.optionalAttrs (listen.token != null) {
       headers.Authorization = "Bearer \${METAMCP_TOKEN}";
     };

@@ -1,5 +1,5 @@
-# Reads a unit file: { Section.Key = "value"; }, a key that is there more than
-# once as a list.  Continued lines are not understood.
+# Parses a unit file into { Section.Key = "value"; }. A repeated key becomes a list.
+# Continued lines are not supported.
 { lib }:
 file:
 let
@@ -14,7 +14,7 @@ let
       pair = builtins.match "([^=]+)=(.*)" line;
       key = lib.head pair;
       value = lib.last pair;
-      known = unit.${section}.${key} or null;
+      previous = unit.${section}.${key} or null;
     in
     if header != null then
       {
@@ -26,7 +26,7 @@ let
         inherit section;
         unit = unit // {
           ${section} = unit.${section} or { } // {
-            ${key} = if known == null then value else lib.toList known ++ [ value ];
+            ${key} = if previous == null then value else lib.toList previous ++ [ value ];
           };
         };
       };

@@ -1,13 +1,7 @@
-# What is refused or warned about: servers that are ourselves.
-{
-  both,
-  exact,
-  server,
-  settings,
-  ...
-}:
+# Cases of assertions and warnings: other services with the unit or the directories of metamcp.
+{ both, settings, ... }:
 let
-  # An aggregator on this host, which metamcp serves as it is.
+  # An aggregator on this host that metamcp serves unchanged.
   aggregator = unit: {
     services.metamcp.upstream = {
       url = "http://127.0.0.1:12009/mcp";
@@ -16,47 +10,8 @@ let
   };
 in
 {
-  "a server at metamcp's own address" = {
-    kind = "own-url";
-    refused = server "loop" { url = "http://localhost:12011/mcp"; };
-    message = "services.metamcp.servers.loop.url is http://localhost:12011/mcp, where metamcp itself listens: give the address of the server, or another port";
-    accepted = server "loop" { url = "http://localhost:12012/mcp"; };
-  };
-  "an upstream at the port of metamcp" = {
-    kind = "own-url";
-    refused.services.metamcp.upstream.url = "http://127.0.0.1:12011/mcp";
-    message = "services.metamcp.upstream.url is http://127.0.0.1:12011/mcp, where metamcp itself listens: give the address of the server, or another port to services.metamcp.settings.listen.http";
-    accepted = both [
-      { services.metamcp.upstream.url = "http://127.0.0.1:12011/mcp"; }
-      (settings { listen.http = "127.0.0.1:12021"; })
-    ];
-  };
-  "a server at the usual port of an address that metamcp has" = {
-    kind = "own-url";
-    refused = both [
-      (server "loop" { url = "http://127.0.0.2/mcp"; })
-      (settings { listen.http = "127.0.0.1:80"; })
-    ];
-    message = "services.metamcp.servers.loop.url is http://127.0.0.2/mcp, where metamcp itself listens";
-    accepted = both [
-      (server "loop" { url = "http://192.0.2.1/mcp"; })
-      (settings { listen.http = "127.0.0.1:80"; })
-    ];
-  };
-  "an upstream that is the unit of metamcp" = {
-    kind = "own-unit";
-    refused.services.metamcp.upstream = {
-      url = "http://127.0.0.1:12009/mcp";
-      unit = "metamcp.service";
-    };
-    message = "services.metamcp.upstream.unit is metamcp's own unit: give that of the upstream";
-    accepted.services.metamcp.upstream = {
-      url = "http://127.0.0.1:12009/mcp";
-      unit = "mcp-proxy.service";
-    };
-  };
   "another service with the name of metamcp's unit" = {
-    kind = "unit-taken";
+    kind = "unit-conflict";
     refused = both [
       {
         _file = "/etc/nixos/aggregator.nix";
@@ -70,11 +25,11 @@ in
       (aggregator "mcp-aggregator.service")
     ];
   };
-  "another service with the name of metamcp's unit, which is a script" = {
-    kind = "unit-taken";
+  "another service with a script and the name of metamcp's unit" = {
+    kind = "unit-conflict";
     refused.systemd.services.metamcp.script = "exec /opt/aggregator/bin/metamcp";
     message = "services.metamcp.enable adds metamcp.service, but systemd.services.metamcp gives this unit a second ExecStart=, so that systemd starts neither program: rename the other service, for example to systemd.services.mcp-aggregator.";
-    # This changes the unit of metamcp, and is no other service.
+    # This definition changes the unit of metamcp; it is not another service.
     accepted.systemd.services.metamcp = {
       environment.RUST_BACKTRACE = "1";
       serviceConfig.ExecStart = [
@@ -84,7 +39,7 @@ in
     };
   };
   "another service with an alias that is the name of metamcp's unit" = {
-    kind = "unit-taken";
+    kind = "unit-conflict";
     refused.systemd.services.mcp-aggregator = {
       aliases = [ "metamcp.service" ];
       serviceConfig.ExecStart = "/opt/aggregator/bin/metamcp";
@@ -93,7 +48,7 @@ in
     accepted.systemd.services.mcp-aggregator.serviceConfig.ExecStart = "/opt/aggregator/bin/metamcp";
   };
   "another service in the directories of metamcp" = {
-    kind = "directory-taken";
+    kind = "directory-conflict";
     refused.systemd.services.mcp-aggregator.serviceConfig = {
       ExecStart = "/opt/aggregator/bin/metamcp";
       StateDirectory = "aggregator metamcp:aggregator-link";
@@ -109,7 +64,7 @@ in
     };
   };
   "another service in the directory of metamcp's control socket" = {
-    kind = "directory-taken";
+    kind = "directory-conflict";
     refused.systemd.services.mcp-aggregator.serviceConfig.RuntimeDirectory = [
       "mcp-aggregator"
       "metamcp"
@@ -119,27 +74,5 @@ in
       { systemd.services.mcp-aggregator.serviceConfig.RuntimeDirectory = "metamcp"; }
       (settings { listen.control = "/run/metamcp-control/control.sock"; })
     ];
-  };
-  "a server that is the bridge to metamcp" = {
-    kind = "own-command";
-    refused = server "bridge" {
-      command = "/run/current-system/sw/bin/metamcp";
-      args = [ "stdio" ];
-    };
-    message = "services.metamcp.servers.bridge.command is metamcp's own bridge to this service, which would call itself: remove the server";
-    accepted = server "bridge" {
-      command = "/run/current-system/sw/bin/metamcp";
-      args = [
-        "stdio"
-        "--socket"
-        "/run/other/control.sock"
-      ];
-    };
-  };
-  "a server at metamcp's own control socket" = {
-    kind = "own-socket";
-    refused = exact "control" { socket = "/run/metamcp/control.sock"; };
-    message = "services.metamcp.settings.servers.control.socket is metamcp's own control socket: give the socket of the server's unit";
-    accepted = exact "control" { socket = "/run/metamcp-servers/control.sock"; };
   };
 }

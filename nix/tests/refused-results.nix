@@ -1,9 +1,9 @@
-# What the module says to the cases of refused.nix, as plain data.  Where an
-# evaluation fails, only another one can tell with which words: for those cases
-# `refused` is null.
+# Evaluates the cases of refused.nix and returns their messages as plain data. If a type
+# rejects a value, the evaluation ends with an error; `refused` is null for those cases,
+# and refused.sh evaluates each of them alone.
 {
   lib,
-  # As for stub/eval.nix.
+  # The same arguments as for stub/eval.nix.
   package,
   packagedUnits,
 }:
@@ -19,10 +19,10 @@ let
         module
       ];
     };
-  told = { failedAssertions, warnings, ... }: failedAssertions ++ warnings;
+  messages = { failedAssertions, warnings, ... }: failedAssertions ++ warnings;
 in
 {
-  # Known without any configuration.
+  # The kinds do not depend on a configuration.
   inherit (import ../assertions.nix { inherit lib; } { cfg = throw "no configuration"; }) kinds;
 
   cases = lib.mapAttrs (
@@ -32,9 +32,9 @@ in
     in
     {
       inherit (case) kind message;
-      refused = if case.kind == "type" then null else told (evaluate case.refused);
+      refused = if case.kind == "type" then null else messages (evaluate case.refused);
       accepted = builtins.deepSeq accepted {
-        told = told accepted;
+        messages = messages accepted;
         file = builtins.toFile "metamcp.toml" accepted.files."etc/metamcp/metamcp.toml";
       };
     }

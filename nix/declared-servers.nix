@@ -1,5 +1,5 @@
-# The servers in a configuration, wherever they are declared, and the values that
-# are given to them: for what is refused and warned about.
+# All servers of a configuration, from each option that declares servers, and the
+# values of their variables and headers. The assertions and warnings use them.
 { lib }:
 # services.metamcp, of NixOS or of Home Manager.
 cfg:
@@ -7,8 +7,8 @@ let
   inherit (cfg) settings;
   upstream = cfg.upstream or null;
 
-  # Every server: its name, the option that declares it, the one that says all
-  # else of it, what that says, and whether it is a unit of its own.
+  # Each server: its name, the option that declares it (`option`), the option that
+  # holds its other settings (`place`), its value, and whether it runs in a unit.
   declared = lib.mapAttrsToList (
     name: server:
     let
@@ -20,7 +20,7 @@ let
       isUnit = isUnit server;
     }
   ) cfg.servers;
-  exact = lib.mapAttrsToList (name: server: rec {
+  fromSettings = lib.mapAttrsToList (name: server: rec {
     inherit name server;
     option = "services.metamcp.settings.servers.${name}";
     place = option;
@@ -32,27 +32,27 @@ let
     place = option;
     isUnit = false;
   }) settings.provision.servers;
-  servers = declared ++ exact ++ provisionable;
+  servers = declared ++ fromSettings ++ provisionable;
 
-  # A sandbox of which nothing is said.
-  sandbox =
+  # The sandbox of a server that sets none of its options.
+  defaultSandbox =
     (lib.evalModules { modules = [ (import ./sandbox.nix { inherit lib; }).module ]; }).config;
 
   isUnit = server: server.command != null && server.isolation or "spawn" == "unit";
-  ways =
+  transports =
     server:
-    lib.filter (way: server.${way} != null) [
+    lib.filter (transport: server.${transport} != null) [
       "command"
       "url"
       "socket"
     ];
-  # Whether it is said how to reach it, once.
-  hasOneWay = { server, ... }: builtins.length (ways server) == 1;
+  # True if a server has exactly one transport.
+  hasOneTransport = { server, ... }: builtins.length (transports server) == 1;
   withCommand = lib.filter ({ server, ... }: server.command != null) servers;
-  # What metamcp.toml says in the end, where that may be more.
+  # The table of a server in metamcp.toml, after all options are merged.
   effective = name: settings.servers.${name} or settings.provision.servers.${name};
 
-  # The variables and headers of a server, with the option of each.
+  # The variables and headers of a server, each with its option.
   serverValues =
     {
       place,
@@ -74,22 +74,23 @@ let
         "headers"
       ];
 
-  # Whether an option is below services.metamcp.servers, where a server has more.
+  # True if an option is below services.metamcp.servers, which has more options than
+  # services.metamcp.settings.servers.
   isDeclared = lib.hasPrefix "services.metamcp.servers.";
 in
 {
   inherit
     declared
+    defaultSandbox
     effective
-    hasOneWay
+    hasOneTransport
     isDeclared
     isUnit
-    sandbox
     servers
     upstream
     withCommand
     ;
 
-  # The variables and headers of all.
+  # The variables and headers of all servers.
   values = lib.concatMap serverValues servers;
 }

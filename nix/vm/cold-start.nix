@@ -1,8 +1,8 @@
-# Ten clients at once, none of what they need is running yet: one session is made
-# with the upstream, and all of them are answered in it.
+# Ten clients connect at once, while neither the service nor the upstream runs. metamcp
+# opens one session with the upstream, and answers all clients in it.
 { module }:
 {
-  name = "metamcp-cold-wave";
+  name = "metamcp-cold-start";
 
   nodes.machine =
     { lib, pkgs, ... }:
@@ -15,7 +15,7 @@
         apiKeyFile = "/run/upstream-key";
       };
 
-      # It says that it is ready long before it is.
+      # systemd considers the unit started before the upstream listens.
       systemd.services.upstream.serviceConfig = {
         DynamicUser = true;
         ExecStart = "${lib.getExe pkgs.python3} ${pkgs.writeText "upstream.py" (lib.readFile ./upstream.py)}";
@@ -33,14 +33,14 @@
         assert len(sessions) == 10, sessions
         assert len(set(sessions)) == 1, sessions
 
-    with subtest("the upstream was greeted once"):
-        greetings = machine.succeed("curl --silent http://127.0.0.1:12009/greetings").strip()
-        assert greetings == "1", greetings
+    with subtest("the upstream got one initialize request"):
+        handshakes = machine.succeed("curl --silent http://127.0.0.1:12009/handshakes").strip()
+        assert handshakes == "1", handshakes
 
-    with subtest("an upstream that is restarted costs one greeting more, and no call"):
+    with subtest("a restart of the upstream costs one initialize request and no call"):
         machine.succeed("systemctl restart upstream.service")
         machine.succeed("seq 10 | xargs -P 10 -I {} call session")
-        greetings = machine.succeed("curl --silent http://127.0.0.1:12009/greetings").strip()
-        assert greetings == "1", greetings
+        handshakes = machine.succeed("curl --silent http://127.0.0.1:12009/handshakes").strip()
+        assert handshakes == "1", handshakes
   '';
 }

@@ -1,10 +1,10 @@
-# metamcp.toml: what the options say, as the file that the program reads.
+# metamcp.toml: the file that the program reads, made from the options.
 { lib, pkgs }:
 let
   format = pkgs.formats.toml { };
 
-  # TOML has no null.  Lists and tables that say nothing stay out as well, so
-  # that a `url` server has no `args`.
+  # TOML has no null. Empty lists and tables are left out too, so that a `url` server
+  # has no `args`.
   withoutEmpty =
     table:
     lib.filterAttrs (
@@ -17,7 +17,7 @@ let
     ) (lib.mapAttrs (_: value: if isTable value then withoutEmpty value else value) table);
   isTable = value: builtins.isAttrs value && !(value ? outPath);
 
-  # The names of the credentials that a value refers to, wherever in it.
+  # The names of the credentials that a value refers to, at any depth.
   references =
     value:
     if builtins.isString value then
@@ -32,12 +32,9 @@ in
 {
   inherit format references;
 
-  # The keys that are set, as plain data.
-  document = withoutEmpty;
-
-  # The file.  The program itself checks it while the system is built: a mistake
-  # fails the build and not the service.  A foreign program cannot be run, and
-  # the files of a certificate are not there yet.
+  # The file. The program checks it while the system is built, so that a mistake
+  # fails the build and not the service. A program for another platform cannot run
+  # there. The files of a certificate do not exist yet (--no-files).
   file =
     package: settings:
     let

@@ -1,4 +1,4 @@
-# What metamcp.service says besides what is in systemd/metamcp.service.
+# The [Service] directives that the module adds to systemd/metamcp.service.
 { lib }:
 {
   group,
@@ -6,37 +6,37 @@
   user,
 }:
 let
-  inherit (import ./address.nix { inherit lib; }) isLocalUrl;
+  inherit (import ./local-address.nix { inherit lib; }) isLocalUrl;
 
   identity =
-    lib.optionalAttrs (user != null) (import ./user.nix user // { DynamicUser = false; })
+    lib.optionalAttrs (user != null) (import ./static-user.nix user // { DynamicUser = false; })
     // lib.optionalAttrs (group != null) { Group = group; };
 
   servers = lib.attrValues settings.servers ++ lib.attrValues settings.provision.servers;
   hasChildren = lib.any (server: server.command != null) servers;
 
-  # Every address that it connects to itself.
+  # Every URL that the service itself connects to.
   urls =
     lib.filter (url: url != null) (map (server: server.url) servers)
     ++ lib.optional (settings.search.embedding != null) settings.search.embedding.url
     ++ lib.optional (settings.provision.registry != null) settings.provision.registry.url;
 in
 identity
-# Where no server is a child, nothing runs in this sandbox but metamcp itself,
-# which needs none of what systemd/metamcp.service has to leave open for others.
+# Without a child, only metamcp runs in this sandbox. It needs none of the permissions
+# that systemd/metamcp.service leaves open for children.
 // lib.optionalAttrs (!hasChildren) (
   {
     MemoryDenyWriteExecute = true;
     ProcSubset = "pid";
   }
-  # Sockets that systemd listens on are not affected.
+  # These directives do not affect the sockets that systemd listens on.
   // (
     if urls == [ ] then
       {
-        # Not PrivateNetwork=: whose a connection is, the kernel tells only in
-        # the network namespace of the client, and by AF_NETLINK.
+        # Not PrivateNetwork=: the kernel reports the user of a connection only in
+        # the network namespace of the client, over AF_NETLINK.
         IPAddressDeny = "any";
-        # The empty entry takes back those of the package's unit.
+        # The empty entry removes the families of the package's unit.
         RestrictAddressFamilies = [
           ""
           "AF_NETLINK"

@@ -1,34 +1,37 @@
-# Where nix/secret-lookalikes.nix guesses otherwise than it should: an empty list.
+# Tests of the heuristics for secrets, downloaded programs and browsers: returns the list
+# of wrong results.
 { lib }:
 let
-  looks = import ../secret-lookalikes.nix { inherit lib; };
+  secrets = import ../secret-lookalikes.nix { inherit lib; };
+  inherit (import ../fetched-programs.nix { inherit lib; }) fetched;
+  browserServers = import ../browser-servers.nix { inherit lib; };
   words =
     text: builtins.filter (part: builtins.isString part && part != "") (builtins.split " " text);
   commandLine = text: f: f (builtins.head (words text)) (builtins.tail (words text));
 
-  haveSecret = text: looks.haveSecret (words text);
+  argumentsHaveSecret = text: secrets.argumentsHaveSecret (words text);
   isUnpinned =
     text:
     let
-      found = commandLine text looks.fetched;
+      download = commandLine text fetched;
     in
-    found != null && !found.isPinned;
-  fetches = text: commandLine text looks.fetched != null;
-  drivesBrowser = text: commandLine text looks.drivesBrowser;
+    download != null && !download.isPinned;
+  downloads = text: commandLine text fetched != null;
+  drivesBrowser = text: commandLine text browserServers.drivesBrowser;
 
   all =
-    answer: what: guess: questions:
-    map (question: "${question} ${what}: ${if answer then "no" else "yes"}") (
-      builtins.filter (question: guess question != answer) questions
+    expected: claim: heuristic: texts:
+    map (text: "${text} ${claim}: ${if expected then "no" else "yes"}") (
+      builtins.filter (text: heuristic text != expected) texts
     );
-  named =
+  isSecretSetting =
     text:
     let
       parts = builtins.match "([^=]+)=(.*)" text;
     in
-    looks.isSecret (builtins.head parts) (builtins.elemAt parts 1);
+    secrets.isSecret (builtins.head parts) (builtins.elemAt parts 1);
 in
-all true "is a secret" named [
+all true "is a secret" isSecretSetting [
   "API_KEY=hunter2"
   "DATABASE_URL=postgres://alice:hunter2@127.0.0.1/notes"
   "Authorization=Bearer x"
@@ -44,7 +47,7 @@ all true "is a secret" named [
   "VAULT_SECRET_ID=0123"
   "X=-----BEGIN PRIVATE KEY-----"
 ]
-++ all false "is a secret" named [
+++ all false "is a secret" isSecretSetting [
   "ACCESS_TOKEN=credential:token"
   "API_KEY=env:API_KEY"
   "API_KEY="
@@ -67,7 +70,7 @@ all true "is a secret" named [
   "TOKEN_URI=https://id.example.org/token"
   "USE_TOKEN=false"
 ]
-++ all true "has a secret" haveSecret [
+++ all true "has a secret" argumentsHaveSecret [
   "--api-key hunter2"
   "--token=abc"
   "--db postgres://alice:hunter2@127.0.0.1/notes"
@@ -76,7 +79,7 @@ all true "is a secret" named [
   "Authorization:x"
   "sk-0123456789ab"
 ]
-++ all false "has a secret" haveSecret [
+++ all false "has a secret" argumentsHaveSecret [
   ""
   "--key-file=/run/x"
   "--db=postgres://alice@127.0.0.1/notes"
@@ -91,16 +94,16 @@ all true "is a secret" named [
   "/srv/notes"
   "npm_config_cache=/var/cache"
 ]
-++ all true "has a secret in it" looks.hasSecret [
+++ all true "is a URL with a secret" secrets.urlHasSecret [
   "http://alice:hunter2@127.0.0.1/mcp"
   "http://127.0.0.1/mcp?a=b&api_key=hunter2"
 ]
-++ all false "has a secret in it" looks.hasSecret [
+++ all false "is a URL with a secret" secrets.urlHasSecret [
   "http://127.0.0.1:9000/mcp"
   "http://alice@127.0.0.1/mcp"
   "http://[::1]:9000/a:b@c?view=key"
 ]
-++ all true "fetches some version of" isUnpinned [
+++ all true "downloads an unpinned version" isUnpinned [
   "/usr/bin/uvx mcp-server-git --repository ."
   "bunx --bun server"
   "docker run -i --rm -e A -v /srv:/srv ghcr.io/a/b"
@@ -113,7 +116,7 @@ all true "is a secret" named [
   "pipx run server"
   "uv tool run server"
 ]
-++ all false "fetches some version of" isUnpinned [
+++ all false "downloads an unpinned version" isUnpinned [
   "docker ps"
   "docker run -it --name=a ghcr.io/a/b:1.2"
   "docker run --rm ghcr.io/a/b@sha256:0123456789abcdef"
@@ -127,11 +130,11 @@ all true "is a secret" named [
   "uvx --from mcp==1.2.0 mcp"
   "uvx --python 3.12 mcp-server-git@2025.1.1"
 ]
-++ all true "fetches" fetches [
+++ all true "downloads a program" downloads [
   "npx -y server@1.2.3"
   "podman run image:1.2"
 ]
-++ all false "fetches" fetches [
+++ all false "downloads a program" downloads [
   "/nix/store/x/bin/mcp-server-git"
   "npm start"
 ]

@@ -1,5 +1,5 @@
-# Services of a NixOS host that use the name of metamcp.service or its directories:
-# what is refused of them, by kind.
+# Services of the NixOS host that use the unit name or the directories of metamcp:
+# the messages of the assertions, by kind.
 { lib }:
 {
   # services.metamcp.
@@ -10,31 +10,31 @@
   definitions,
 }:
 let
-  # The files of all other modules that define the unit.
+  # The files of other modules that define the unit.
   own = map toString [
     ./module.nix
     ./upstream.nix
   ];
-  nameless = "<unknown-file>";
-  files = lib.filter (file: !lib.elem file (own ++ [ nameless ])) (
+  unknownFile = "<unknown-file>";
+  files = lib.filter (file: !lib.elem file (own ++ [ unknownFile ])) (
     lib.unique (
       map ({ file, ... }: toString file) (lib.filter ({ value, ... }: value ? metamcp) definitions)
     )
   );
 
   programs = lib.toList (services.metamcp.serviceConfig.ExecStart or [ ]);
-  # The package's unit has the program, and the module adds none.  An empty entry
-  # removes that of the package, so that the unit is still metamcp's.
+  # The package's unit has the ExecStart=, and the module adds none. An empty entry
+  # removes the package's, so the definition changes metamcp's own unit.
   isTaken = programs != [ ] && !lib.elem "" programs;
 
-  # Returns the names of all other services for which `isFound` is true.
+  # The names of all other services for which `isFound` is true.
   others =
     isFound:
     lib.attrNames (lib.filterAttrs (_: service: isFound service) (removeAttrs services [ "metamcp" ]));
 
-  # The directories that metamcp uses, by the directive that makes each.  systemd
-  # gives a directory to the user of the unit that starts, and removes the one in
-  # /run when that unit stops.
+  # The directories that metamcp uses, by the directive that creates each. systemd
+  # changes their owner when a unit starts, and removes the one in /run when the
+  # unit stops.
   directories = {
     CacheDirectory = "/var/cache/metamcp";
     StateDirectory = "/var/lib/metamcp";
@@ -42,7 +42,7 @@ let
   // lib.optionalAttrs (lib.hasPrefix "/run/metamcp/" (toString cfg.settings.listen.control)) {
     RuntimeDirectory = "/run/metamcp";
   };
-  # The names in a directive, without the symbolic link that may follow a colon.
+  # The names in a directive, without the symbolic link after a colon.
   names =
     value:
     map (word: lib.head (lib.splitString ":" word)) (
@@ -52,20 +52,20 @@ in
 {
   inherit isTaken;
 
-  unit-taken =
+  unit-conflict =
     lib.optional isTaken "services.metamcp.enable adds metamcp.service, but systemd.services.metamcp${
       lib.optionalString (files != [ ]) " in ${lib.concatStringsSep " and " files}"
     } gives this unit a second ExecStart=, so that systemd starts neither program: rename the other service, for example to systemd.services.mcp-aggregator${
       lib.optionalString (
         cfg.upstream != null
       ) ", and set services.metamcp.upstream.unit = \"mcp-aggregator.service\""
-    }. If it is to replace the program of metamcp, set ExecStart = [ \"\" \"PROGRAM\" ]."
+    }. If it should replace the program of metamcp, set ExecStart = [ \"\" \"PROGRAM\" ]."
     ++ map (
       name:
       "services.metamcp.enable adds metamcp.service, but systemd.services.${name}.aliases gives this name to another service: remove the alias."
     ) (others (service: lib.elem "metamcp.service" (service.aliases or [ ])));
 
-  directory-taken = lib.concatLists (
+  directory-conflict = lib.concatLists (
     lib.mapAttrsToList (
       directive: path:
       map (
